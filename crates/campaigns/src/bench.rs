@@ -136,7 +136,7 @@ pub fn begin(mut request: Request, watcher: &mut dyn Watcher, notes: &dyn Notes)
         bail!("bench boots a board again and again: give the command that switches it off and on with --power-cycle");
     }
     if let Some(cpus) = &request.pin {
-        machine::pin::pin(cpus)?;
+        pin_to(cpus)?;
     }
     let foreseen = foresee(variants, watcher)?;
     let at = benchmark::variants::sizes(&request.sizes, &request.axes)?;
@@ -145,6 +145,11 @@ pub fn begin(mut request: Request, watcher: &mut dyn Watcher, notes: &dyn Notes)
     let folder = folder(request.folder.as_deref(), request.force, &head, "bench")?;
     clear(&folder);
     ReadyBench::new(folder, head, request.variants, notes)
+}
+
+/// Restricts this process and its VMMs to the CPUs that the user chose.
+fn pin_to(cpus: &str) -> anyhow::Result<()> {
+    machine::pin::pin(cpus).with_context(|| format!("--pin {cpus}"))
 }
 
 /// Makes all variants run the guest's own process 1 if one of them boots in a VMM that supports no other. Otherwise
@@ -170,7 +175,7 @@ pub fn resume(
     notes: &dyn Notes,
 ) -> anyhow::Result<ReadyBench> {
     if let Some(cpus) = pin {
-        machine::pin::pin(cpus)?;
+        pin_to(cpus)?;
     }
     let InterruptedBench { head, variants, mut journal, boots, mut continued } =
         resumed::open(folder, pin.is_some(), is_trusted, watcher, notes)?;

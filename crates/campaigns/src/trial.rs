@@ -428,7 +428,7 @@ impl<'a> TrialRunner<'a> {
         }
         let how = single.head.variants[0].how.clone();
         let options: RecordOptions = serde_json::from_value(how).context("the options of the boots")?;
-        let (fitting, untried) = choice::fitting(&options, confirmed, &self.kernels);
+        let (fitting, untried) = choice::fitting(&options, confirmed, &self.kernels, self.watcher.words());
         for Untried { finding, why } in &untried {
             self.notes.note(&format!("{} ({}) is not booted with the others: {why}", finding.rule, finding.about));
         }

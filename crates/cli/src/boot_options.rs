@@ -1,11 +1,12 @@
 //! The options of a boot as flags, for every command that boots.
 
 use crate::amount;
+use crate::boot_values::{Vmm, absolute, until, vmm};
 use anyhow::bail;
 use campaigns::Notes;
 use campaigns::repeat::Repeated;
 use clap::ValueEnum;
-use machine::{Accel, Init, Patch, RecordOptions, SymbolFile, Then, Until, VmmKind, Watched};
+use machine::{Accel, Field, Init, Patch, RecordOptions, Setting, SymbolFile, Then, Until, VmmKind, Watched, Words};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -158,13 +159,6 @@ pub struct BootArgs {
 /// guest, and shows no other progress.
 const BOARD_HANG_AFTER_MS: u64 = 60_000;
 
-/// A kind of VMM, and its program if that is not the default for a guest's architecture.
-#[derive(Clone)]
-struct Vmm {
-    kind: VmmKind,
-    program: Option<PathBuf>,
-}
-
 #[derive(Clone, Copy, ValueEnum)]
 enum AccelArg {
     Auto,
@@ -213,7 +207,7 @@ impl BootArgs {
                 let next = "give options of your own in its place";
                 Repeated::of(path, self.trust_recording, notes)?.with_given(|option| self.gives(option), next)?
             }
-            None if self.lab => machine::lab()?,
+            None if self.lab => machine::lab().map_err(|error| error.in_words(FLAGS))?,
             None => options,
         };
         self.apply_board(&mut options)?;
@@ -397,112 +391,79 @@ impl BootArgs {
     }
 }
 
-/// Parses `qemu`, the name of another VMM, or the path of its program, whose name begins with that.
-fn vmm(text: &str) -> Result<Vmm, String> {
-    let path = Path::new(text);
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    if text == VmmKind::Qemu.as_str() {
-        return Ok(Vmm { kind: VmmKind::Qemu, program: None });
-    }
-    if name.starts_with("qemu") {
-        return Err(format!("`{text}` is a QEMU: name it with --qemu {text}"));
-    }
-    let others = [VmmKind::Firecracker, VmmKind::CloudHypervisor];
-    let Some(kind) = others.into_iter().find(|kind| name.starts_with(kind.as_str())) else {
-        return Err(format!(
-            "`{text}` is none that bootscope knows: give qemu, firecracker, cloud-hypervisor, or the path of a program whose name \
-             begins with one of the last two"
-        ));
-    };
-    let program = if text == kind.as_str() { path.to_owned() } else { absolute(path) };
-    Ok(Vmm { kind, program: Some(program) })
-}
-
-/// Makes a path absolute: the recording stores it, and `--like` repeats it from any folder.
-fn absolute(path: &Path) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
-}
-
 fn ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Parses an end mark. `word:rest` with an unknown word is a regular expression, unless the word resembles a known one.
-fn until(text: &str) -> Result<Until, String> {
-    Ok(match (text, text.split_once(':')) {
-        ("init", _) => Until::Init,
-        ("power-off" | "poweroff", _) => Until::PowerOff,
-        (_, Some(("unit", unit))) => Until::Unit(unit.to_owned()),
-        (_, Some(("process", name))) => Until::Process(name.to_owned()),
-        (_, Some(("tcp", port))) => {
-            let port = port.parse().ok().filter(|&port: &u16| port > 0);
-            Until::Tcp(port.ok_or_else(|| format!("`{text}` names no port from 1 to 65535: write tcp:22"))?)
-        }
-        (_, Some(("http", _))) => Until::Http(text.parse()?),
-        _ => match misspelled(text) {
-            Some(why) => return Err(why),
-            None => Until::Regex(text.to_owned()),
-        },
-    })
-}
+/// Settings as flags, for messages.
+pub const FLAGS: Words = Words(flag);
 
-/// The reason why a text is more likely a misspelled mark than a line's pattern, if it is. Lines have a space after
-/// `word:`.
-fn misspelled(text: &str) -> Option<String> {
-    const KINDS: [&str; 4] = ["unit", "process", "tcp", "http"];
-    let (word, rest) = text.split_once(':')?;
-    let is_word = !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphabetic());
-    if !is_word || rest.is_empty() || rest.starts_with(char::is_whitespace) {
-        return None;
-    }
-    let distance = |kind: &&str| strsim::osa_distance(&word.to_lowercase(), kind);
-    // One letter differs, or two in a long word.
-    let near = KINDS.into_iter().filter(|kind| distance(kind) <= if kind.len() > 4 { 2 } else { 1 });
-    let meant = near.min_by_key(distance)?;
-    let (first, others) = word.split_at(1);
-    Some(format!(
-        "`{word}:` is no kind of end mark: did you mean `{meant}:{rest}`? To wait for a line with `{word}:{rest}`, write \
-         '[{first}]{others}:{rest}'"
-    ))
+fn flag(setting: &Setting) -> String {
+    let (name, value) = match (setting.field, setting.value.as_str()) {
+        (Field::Calls, _) => ("trace", "calls"),
+        (Field::TraceEvents, "false") => ("trace", "none"),
+        (Field::TraceEvents, _) => ("trace", "events"),
+        (Field::FirmwareLog, _) => ("no-firmware-log", ""),
+        (Field::FirstExecutions, _) => ("no-first-executions", ""),
+        (Field::Disks, value) => ("disk", value),
+        (Field::Patches, value) => ("patch", value),
+        (Field::Extra, value) => ("", value),
+        (field, value) => {
+            let name = field.name();
+            let unit = ["_bytes", "_ms", "_ns"].into_iter().find_map(|unit| name.strip_suffix(unit));
+            (unit.unwrap_or(name), value)
+        }
+    };
+    format!("--{} {value}", name.replace('_', "-")).trim_end().to_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::{Args, Command};
+    use std::fs;
 
-    #[test]
-    fn a_mark_that_is_misspelled_is_no_pattern() {
-        let refused = |text: &str| until(text).unwrap_err();
-        for (text, meant) in [
-            ("untit:ssh.service", "`unit:ssh.service`"),
-            ("Unit:ssh.service", "`unit:ssh.service`"),
-            ("proccess:nginx", "`process:nginx`"),
-            ("tpc:80", "`tcp:80`"),
-            ("https://guest/health", "`http://guest/health`"),
-        ] {
-            assert!(refused(text).contains(meant), "{}", refused(text));
-        }
-        assert!(refused("untit:x").ends_with("write '[u]ntit:x'"), "{}", refused("untit:x"));
+    fn known_flags() -> Vec<String> {
+        let command = BootArgs::augment_args(Command::new("record"));
+        command.get_arguments().filter_map(|argument| argument.get_long()).map(|long| format!("--{long}")).collect()
     }
 
     #[test]
-    fn a_line_is_a_pattern_whatever_it_begins_with() {
-        let lines = [
-            "login:",
-            "foo: bar",
-            "foo:bar",
-            "untit:",
-            "untit: x",
-            "[u]ntit:x",
-            "^untit:x",
-            "login:|ready",
-            ":80",
-            "é:x",
-        ];
-        for line in lines {
-            assert_eq!(until(line), Ok(Until::Regex(line.to_owned())));
+    fn every_field_has_a_flag() {
+        let known = known_flags();
+        for &field in Field::ALL.iter().filter(|&&field| field != Field::Extra) {
+            let flag = flag(&field.into());
+            assert!(known.iter().any(|known| Some(known.as_str()) == flag.split(' ').next()), "{field:?}: {flag}");
         }
-        assert_eq!(until("unit:a.service"), Ok(Until::Unit("a.service".to_owned())));
-        assert_eq!(until("tcp:80"), Ok(Until::Tcp(80)));
+        assert_eq!(flag(&Field::Memory.is("1G")), "--memory 1G");
+        assert_eq!(flag(&Field::Extra.into()), "--");
+    }
+
+    /// `machine` names fields; only this program knows flags. Its tests may use flags of other programs.
+    #[test]
+    fn no_flag_is_named_in_the_crate_that_boots() {
+        let known = known_flags();
+        let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../machine/src")];
+        let mut files = 0;
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+                if entry.file_type().unwrap().is_dir() {
+                    folders.push(entry.path());
+                    continue;
+                }
+                if entry.path().extension().is_none_or(|end| end != "rs") {
+                    continue;
+                }
+                files += 1;
+                let text = fs::read_to_string(entry.path()).unwrap();
+                let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+                for (n, line) in (1..).zip(code.lines()) {
+                    let mut words = line.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+                    let named = words.find(|word| known.iter().any(|flag| flag == word));
+                    assert_eq!(named, None, "{}:{n}: name the field: {line}", entry.path().display());
+                }
+            }
+        }
+        assert!(files > 50, "{files} files were read");
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! The boots are recorded and read as any other. The kernel's own table defines the experiments.
 
+use crate::boot_options::FLAGS;
 use crate::progress::Watcher;
 use crate::{Done, output::Output};
 use anyhow::{Context, bail};
@@ -252,7 +253,7 @@ impl Bench<'_> {
     fn boot(&mut self, experiment: &Experiment, words: &str) -> anyhow::Result<(opened_boot::OpenedBoot, String)> {
         let name = format!("{}-{}", experiment.name, words.replace(' ', "-"));
         self.watcher.announce_boot(&name);
-        let mut options = machine::lab()?;
+        let mut options = machine::lab().map_err(|error| error.in_words(FLAGS))?;
         options.guest.append = format!("{} {words}", experiment.always).trim_start().to_owned();
         options.guest.cpus = experiment.machine.cpus;
         options.guest.memory_bytes = experiment.machine.memory_bytes;

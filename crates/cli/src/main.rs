@@ -7,6 +7,7 @@
 mod amount;
 mod bench;
 mod boot_options;
+mod boot_values;
 mod capture;
 mod check;
 mod diff;

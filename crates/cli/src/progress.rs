@@ -1,8 +1,9 @@
 //! Draws the progress of a boot on a terminal, and handles Ctrl-C.
 
+use crate::boot_options::FLAGS;
 use crate::output::{Output, remark};
 use indicatif::{ProgressBar, ProgressStyle};
-use machine::{Observer, Progress, Stage};
+use machine::{Observer, Progress, Stage, Words};
 use report::harmless;
 use std::io::{IsTerminal, stderr};
 use std::sync::Arc;
@@ -65,6 +66,10 @@ impl campaigns::Watcher for Watcher {
 }
 
 impl Observer for Watcher {
+    fn words(&self) -> Words {
+        FLAGS
+    }
+
     fn progress(&mut self, progress: &Progress<'_>) {
         let Some(bar) = &self.bar else { return };
         let elapsed = Ns(progress.elapsed_ns);

@@ -4,7 +4,7 @@
 //! hardware virtualisation interprets them: it does a few million, and stops at the first one that it cannot interpret. There TCG is faster
 //! and goes on, so KVM is not tried.
 //!
-//! On some hosts `/dev/kvm` opens and a small guest runs, but a stock kernel prints nothing for ever. So `--accel auto` trusts only a trial
+//! On some hosts `/dev/kvm` opens and a small guest runs, but a stock kernel prints nothing for ever. So `Accel::Auto` trusts only a trial
 //! of this kernel, on this host, under this VMM. The kernel is booted once under KVM with an early console and nothing else. If it prints
 //! its banner and goes on, KVM is usable; if it is silent for [`SILENCE`] before that, KVM is not. The result is remembered, so each kernel
 //! pays for it once.
@@ -18,8 +18,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::lines::{Lines, shown};
 use crate::options::RecordOptions;
+use crate::refusal::{Text, text};
 use crate::vmm::{Heard, Instruments, Launch, Program, Source};
 use crate::{Error, Observer, arch, memo};
+use recording::Field;
 
 /// A running kernel with early messages prints one at least this often.
 const SILENCE: Duration = Duration::from_secs(3);
@@ -40,7 +42,7 @@ const PVM: &str = "/sys/module/kvm_pvm";
 pub(crate) struct Choice {
     pub(crate) kvm: bool,
     /// The reason, if the choice may be unexpected.
-    pub(crate) note: Option<String>,
+    pub(crate) note: Option<Text>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -57,7 +59,8 @@ pub(crate) fn choose(
     kernel_sha256: &str,
     observer: &mut dyn Observer,
 ) -> Result<Choice, Error> {
-    let tcg = |why: String| Ok(Choice { kvm: false, note: Some(format!("TCG is used: {why}")) });
+    let tcg = |why: Text| Ok(Choice { kvm: false, note: Some(text!["TCG is used: ", why]) });
+    let kvm = Field::Accel.is("kvm");
     let arch = arch::of(&options.guest);
     if program.needs_kvm() {
         return by_kvm_alone(program.name(), host);
@@ -66,25 +69,26 @@ pub(crate) fn choose(
     match (options.guest.accel, device) {
         (Accel::Tcg, _) => Ok(Choice { kvm: false, note: None }),
         _ if options.guest.deterministic || options.observe.calls => Ok(Choice { kvm: false, note: None }),
-        (Accel::Kvm, _) if !arch.is_hosts => Err(Error::option(format!(
-            "--accel kvm: this host's CPUs do not run {} code: leave it out, or record on such a host",
-            arch.name
-        ))),
-        (Accel::Auto, _) if !arch.is_hosts => tcg(format!("this host's CPUs do not run {} code", arch.name)),
-        (Accel::Kvm, Ok(_)) => Ok(Choice { kvm: true, note: interpreted(host) }),
-        (Accel::Kvm, Err(error)) => Err(Error::option(format!(
-            "--accel kvm: /dev/kvm cannot be opened ({error}): load the kvm module and join the group kvm, or use \
-             --accel tcg"
-        ))),
-        (Accel::Auto, Err(error)) => tcg(format!("/dev/kvm cannot be opened ({error})")),
+        (Accel::Kvm, _) if !arch.is_hosts => {
+            let why = text![kvm, format!(": this host's CPUs do not run {} code", arch.name)];
+            Err(Error::refused(Field::Accel, why, "leave it out, or record on such a host"))
+        }
+        (Accel::Auto, _) if !arch.is_hosts => tcg(format!("this host's CPUs do not run {} code", arch.name).into()),
+        (Accel::Kvm, Ok(_)) => Ok(Choice { kvm: true, note: interpreted(host).map(Text::from) }),
+        (Accel::Kvm, Err(error)) => {
+            let why = text![kvm, format!(": /dev/kvm cannot be opened ({error})")];
+            let instead = text!["load the kvm module and join the group kvm, or use ", Field::Accel.is("tcg")];
+            Err(Error::refused(Field::Accel, why, instead))
+        }
+        (Accel::Auto, Err(error)) => tcg(format!("/dev/kvm cannot be opened ({error})").into()),
         (Accel::Auto, Ok(_)) => match interpreted(host) {
-            Some(why) => tcg(why),
+            Some(why) => tcg(why.into()),
             None if options.guest.kernel.is_none() => {
-                tcg("whether KVM works can be tried only with a --kernel; --accel kvm takes it untried".to_owned())
+                tcg(text!["whether KVM works can be tried only with a ", Field::Kernel, "; ", kvm, " takes it untried"])
             }
             None => {
                 let found = remembered(options, program, host, kernel_sha256, observer)?;
-                if found.usable { Ok(Choice { kvm: true, note: None }) } else { tcg(found.why_not) }
+                if found.usable { Ok(Choice { kvm: true, note: None }) } else { tcg(found.why_not.into()) }
             }
         },
     }
@@ -93,11 +97,12 @@ pub(crate) fn choose(
 /// Takes KVM for a VMM that has nothing else, with a note if it is slow.
 fn by_kvm_alone(vmm: &str, host: &Host) -> Result<Choice, Error> {
     match OpenOptions::new().read(true).write(true).open("/dev/kvm") {
-        Ok(_) => Ok(Choice { kvm: true, note: interpreted(host) }),
-        Err(error) => Err(Error::option(format!(
-            "{vmm} runs guests by KVM alone, and /dev/kvm cannot be opened ({error}): load the kvm module and join the group \
-             kvm, or use --vmm qemu"
-        ))),
+        Ok(_) => Ok(Choice { kvm: true, note: interpreted(host).map(Text::from) }),
+        Err(error) => {
+            let why = format!("{vmm} runs guests by KVM alone, and /dev/kvm cannot be opened ({error})");
+            let instead = text!["load the kvm module and join the group kvm, or use ", Field::Vmm.is("qemu")];
+            Err(Error::refused(Field::Vmm, why, instead))
+        }
     }
 }
 
@@ -201,12 +206,18 @@ fn try_kvm(guest: &GuestSpec, program: &dyn Program, observer: &mut dyn Observer
                 // The VMM's first line is the cause; those after it follow from it.
                 let first =
                     output.split(|&b| b == b'\n' || b == b'\r').find(|line| !line.is_empty()).unwrap_or_default();
-                let output = shown(first, 200);
-                return Ok(TrialResult::Ended(format!(
-                    "under KVM, {} ended at once: {output}. Times under TCG differ from hardware: \
-                     compare boots with `bootscope bench`, or count instructions with --deterministic. --accel kvm makes this an error",
-                    vm.name()
-                )));
+                let (name, output) = (vm.name(), shown(first, 200));
+                let why = text![
+                    format!(
+                        "under KVM, {name} ended at once: {output}. Times under TCG differ from hardware: compare boots "
+                    ),
+                    "with `bootscope bench`, or count instructions with ",
+                    Field::Deterministic,
+                    ". ",
+                    Field::Accel.is("kvm"),
+                    " makes this an error"
+                ];
+                return Ok(TrialResult::Ended(why.in_words(observer.words()).to_string()));
             }
         }
         if seen.makes_progress() {
@@ -215,9 +226,9 @@ fn try_kvm(guest: &GuestSpec, program: &dyn Program, observer: &mut dyn Observer
         if last_line.elapsed() > SILENCE || began.elapsed() > MAX_TRIAL {
             let how_far = if seen.banner { "stopped printing" } else { "printed no banner" };
             let silence = SILENCE.as_secs();
-            return Ok(TrialResult::Silent(format!(
-                "this kernel {how_far} for {silence} s under KVM here (remembered; --accel kvm insists)"
-            )));
+            let why = format!("this kernel {how_far} for {silence} s under KVM here (remembered; ");
+            let why = text![why, Field::Accel.is("kvm"), " insists)"];
+            return Ok(TrialResult::Silent(why.in_words(observer.words()).to_string()));
         }
         if observer.stop() {
             return Err(Error::Stopped);

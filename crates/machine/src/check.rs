@@ -1,14 +1,17 @@
 //! Checks the options of a recording before anything is started or written. Questions that only QEMU can answer (its version, whether it
 //! loads plugins) are checked elsewhere.
 
-use recording::{Accel, Board, GuestSpec, Init, Then, Until, VmmKind};
+use recording::{Accel, Board, Then, Until, VmmKind};
 
 use crate::guest_profiles::profile_of;
+use crate::option_table::{Booter, refuse_unsupported};
 use crate::profile::GuestProfile;
+use crate::refusal::text;
 use crate::vmm::serial::Address;
 use crate::{Error, RecordOptions, arch, host, image, root, vmm};
+use recording::Field;
 
-/// Shortest `--silence`: stops take some milliseconds each, which would be a good part of a shorter silence.
+/// Shortest silence: stops take some milliseconds each, which would be a good part of a shorter silence.
 const SILENCE_MS_MIN: u64 = 10;
 
 impl RecordOptions {
@@ -28,57 +31,37 @@ impl RecordOptions {
         let mib = 1 << 20;
         if self.guest.memory_bytes < 16 * mib || self.guest.memory_bytes % mib != 0 {
             let found = self.guest.memory_bytes;
-            return Err(Error::option(format!("--memory is {found} bytes: give a multiple of 1 MiB, at least 16M")));
+            let why = text![Field::Memory, format!(" is {found} bytes")];
+            return Err(Error::refused(Field::Memory, why, "give a multiple of 1 MiB, at least 16M"));
         }
         if let Some(host) = host::memory_bytes().filter(|&host| self.guest.memory_bytes > host) {
             let (requested, host) = (self.guest.memory_bytes >> 20, host >> 20);
-            return Err(Error::option(format!(
-                "--memory {requested}M is more than this host has ({host} MiB): give less"
-            )));
+            let why =
+                text![Field::Memory.is(format!("{requested}M")), format!(" is more than this host has ({host} MiB)")];
+            return Err(Error::refused(Field::Memory, why, "give less"));
         }
         if self.guest.cpus == 0 {
-            return Err(Error::option("--cpus is 0: give at least 1"));
+            return Err(Error::refused(Field::Cpus, text![Field::Cpus, " is 0"], "give at least 1"));
         }
         self.check_observed()?;
         if let Some(ms) = self.observe.silence_ms.filter(|&ms| ms < SILENCE_MS_MIN) {
-            return Err(Error::option(format!(
-                "--silence is {ms} ms: give at least {SILENCE_MS_MIN}ms, because each stop takes the guest some of them"
-            )));
+            let why = text![Field::Silence, format!(" is {ms} ms")];
+            let instead = format!("give at least {SILENCE_MS_MIN}ms, because each stop takes the guest some of them");
+            return Err(Error::refused(Field::Silence, why, instead));
         }
         if self.observe.watch.is_some() && self.observe.silence_ms.is_some() {
-            return Err(Error::option("--watch and --silence cannot be recorded in one boot: record two"));
+            let why = text![Field::Watch, " and ", Field::Silence, " cannot be recorded in one boot"];
+            return Err(Error::refused(Field::Watch, why, "record two"));
         }
-        if let Until::Unit(unit) = &self.guest.until {
-            if !recording::is_unit_name(unit) {
-                return Err(Error::option(format!(
-                    "--until unit:{unit} names no unit: give its name as systemd logs it, with what it is, such as \
-                     ssh.service or multi-user.target"
-                )));
-            }
-            if self.guest.has_guest_init() || self.guest.kernel.is_none() {
-                return Err(Error::option(format!(
-                    "--until unit:{unit} waits for the guest's own systemd, and for its words in the kernel's log: give \
-                     --init keep, and the kernel with --kernel"
-                )));
-            }
-        }
+        self.check_units()?;
         self.check_awaited()?;
-        if let Some(unit) = self.guest.mask.iter().find(|unit| !recording::is_unit_name(unit)) {
-            return Err(Error::option(format!(
-                "--mask {unit} names no unit: give its name with what it is, such as apt-daily.timer"
-            )));
-        }
-        if !self.guest.mask.is_empty() && (self.guest.has_guest_init() || self.guest.kernel.is_none()) {
-            return Err(Error::option(
-                "--mask is told to the guest's own systemd by the kernel's command line: give --init keep and --kernel",
-            ));
-        }
         if self.guest.append.matches('"').count() % 2 == 1 {
-            return Err(Error::option(format!(
-                "--append has a double quote that is never closed: {:?}; the kernel would take all that follows, what \
-                 recording adds too, for one parameter: close it or leave it out",
+            let why = format!(
+                " has a double quote that is never closed: {:?}; the kernel would take all that follows, what recording \
+                 adds too, for one parameter",
                 self.guest.append
-            )));
+            );
+            return Err(Error::refused(Field::Append, text![Field::Append, why], "close it or leave it out"));
         }
         self.check_a_kernel_or_disk()?;
         self.check_device_tree()?;
@@ -92,13 +75,42 @@ impl RecordOptions {
         Ok(profile)
     }
 
+    /// Checks the options that name units of the guest's systemd.
+    fn check_units(&self) -> Result<(), Error> {
+        let guest = &self.guest;
+        let runs_systemd = !guest.has_guest_init() && guest.kernel.is_some();
+        if let Until::Unit(unit) = &guest.until {
+            let until = Field::Until.is(format!("unit:{unit}"));
+            if !recording::is_unit_name(unit) {
+                let instead =
+                    "give its name as systemd logs it, with what it is, such as ssh.service or multi-user.target";
+                return Err(Error::refused(Field::Until, text![until, " names no unit"], instead));
+            }
+            if !runs_systemd {
+                let why = text![until, " waits for the guest's own systemd, and for its words in the kernel's log"];
+                let instead = text!["give ", Field::Init.is("keep"), ", and the kernel with ", Field::Kernel];
+                return Err(Error::refused(Field::Until, why, instead));
+            }
+        }
+        if let Some(unit) = guest.mask.iter().find(|unit| !recording::is_unit_name(unit)) {
+            let instead = "give its name with what it is, such as apt-daily.timer";
+            return Err(Error::refused(Field::Mask, text![Field::Mask.is(unit), " names no unit"], instead));
+        }
+        if !guest.mask.is_empty() && !runs_systemd {
+            let why = text![Field::Mask, " is for the guest's own systemd, and travels on the kernel's command line"];
+            let instead = text!["give ", Field::Init.is("keep"), " and ", Field::Kernel];
+            return Err(Error::refused(Field::Mask, why, instead));
+        }
+        Ok(())
+    }
+
     /// Checks the options that apply to every machine.
     fn check_observed(&self) -> Result<(), Error> {
         if self.observe.stream_bytes_max == 0 {
-            return Err(Error::option("no stream can be kept in 0 bytes"));
+            return Err(Error::Unusable("no stream can be kept in 0 bytes".to_owned()));
         }
         if let Until::Regex(pattern) = &self.guest.until {
-            regex::bytes::Regex::new(pattern).map_err(|e| Error::option(pattern_error(pattern, &e)))?;
+            regex::bytes::Regex::new(pattern).map_err(|e| pattern_error(pattern, &e))?;
         }
         Ok(())
     }
@@ -107,65 +119,14 @@ impl RecordOptions {
     fn check_board(&self, board: &Board) -> Result<(), Error> {
         Address::of(&board.serial)?.check()?;
         if board.baud == Some(0) {
-            return Err(Error::option("--baud is 0: give the rate of the board's console, such as 115200"));
+            let instead = "give the rate of the board's console, such as 115200";
+            return Err(Error::refused(Field::Baud, text![Field::Baud, " is 0"], instead));
         }
         if board.power_cycle.as_ref().is_some_and(|command| command.trim().is_empty()) {
-            return Err(Error::option(
-                "--power-cycle is empty: give the command that switches the board off and on, or leave it out and do it by hand",
-            ));
+            let instead = "give the command that switches the board off and on, or leave it out and do it by hand";
+            return Err(Error::refused(Field::PowerCycle, text![Field::PowerCycle, " is empty"], instead));
         }
-        let (guest, observe, usual) = (&self.guest, &self.observe, GuestSpec::default());
-        const OWN: &str = "bootscope starts nothing on a board, which boots what is installed on it";
-        const MADE: &str = "the board is the machine, and bootscope makes none";
-        const HEARD: &str = "of a board only its serial port is seen, and nothing of its memory or CPUs";
-        let waits_for_line = matches!(guest.until, Until::Init | Until::Regex(_));
-        let given = [
-            (guest.kernel.is_some(), "--kernel", OWN, "install the kernel there"),
-            (guest.bios.is_some(), "--bios", OWN, "install the firmware there"),
-            (guest.initrd.is_some(), "--initrd", OWN, "install the initrd there"),
-            (!guest.append.is_empty(), "--append", OWN, "set the command line in its boot loader (U-Boot: bootargs)"),
-            (!guest.mask.is_empty(), "--mask", OWN, "set systemd.mask= in its boot loader"),
-            (!guest.disks.is_empty(), "--disk", OWN, "write the image to the board's own storage"),
-            (guest.root.is_some() || guest.dax, "--root", OWN, "write the image to the board's own storage"),
-            (guest.workload.is_some(), "--workload", OWN, "start it by the board's own init"),
-            (guest.init == Init::Guest, "--init guest", OWN, "the board's own process 1 is recorded"),
-            (guest.then == Then::Exec, "--then", OWN, "the board stays on when its boot was recorded"),
-            (guest.memory_bytes != usual.memory_bytes, "--memory", MADE, "mem= in its command line takes some away"),
-            (guest.cpus != usual.cpus, "--cpus", MADE, "maxcpus= in its command line takes some away"),
-            (guest.machine != usual.machine, "--machine", MADE, "there is nothing to choose"),
-            (guest.arch != usual.arch, "--arch", MADE, "its log says which one it is"),
-            (guest.qemu != usual.qemu, "--qemu", MADE, "to record a guest of QEMU, leave out --serial"),
-            (
-                !guest.extra.is_empty(),
-                "-- and arguments for QEMU",
-                MADE,
-                "to record a guest of QEMU, leave out --serial",
-            ),
-            (guest.accel != usual.accel, "--accel", MADE, "there is nothing to choose"),
-            (guest.deterministic, "--deterministic", MADE, "record several boots with bootscope bench"),
-            (!guest.patches.is_empty(), "--patch", HEARD, "change the kernel on the board"),
-            (
-                observe.calls || observe.min_call_ns.is_some(),
-                "--trace calls",
-                HEARD,
-                "the board's own ftrace follows calls",
-            ),
-            (!observe.symbols.is_empty(), "--symbols", HEARD, "there is no address that needs a name"),
-            (observe.silence_ms.is_some(), "--silence", HEARD, "give --hang-after for a limit to silence"),
-            (observe.watch.is_some(), "--watch", HEARD, "have the kernel print it"),
-            (
-                !waits_for_line,
-                "--until with this mark",
-                HEARD,
-                "wait for a line of the console, such as --until 'login:'",
-            ),
-        ];
-        match given.iter().find(|(given, ..)| *given) {
-            Some((_, option, why, instead)) => {
-                Err(Error::option(format!("{option} does not go with --serial: {why}. Leave it out; {instead}")))
-            }
-            None => Ok(()),
-        }
+        refuse_unsupported(self, Booter::Board)
     }
 
     /// Checks the end marks that look into the guest or connect to it.
@@ -174,27 +135,25 @@ impl RecordOptions {
         if let Some(port) = guest.until.port() {
             const CARDS: [&str; 6] = ["-nic", "--nic", "-net", "--net", "-netdev", "--netdev"];
             if guest.deterministic {
-                return Err(Error::option(
-                    "--until asks the guest over its network, and a deterministic boot has none",
-                ));
+                let why = text![Field::Until, " asks the guest over its network, and a deterministic boot has none"];
+                return Err(Error::refused(Field::Until, why, ""));
             }
             if let Some(card) = guest.extra.iter().find(|word| CARDS.contains(&word.as_str())) {
-                return Err(Error::option(format!(
-                    "--until asks port {port} of the guest through a network card that bootscope adds: leave out {card}"
-                )));
+                let through = format!(" asks port {port} of the guest through a network card that bootscope adds");
+                return Err(Error::refused(Field::Extra, text![Field::Until, through], format!("leave out {card}")));
             }
         }
         let Until::Process(name) = &guest.until else { return Ok(()) };
+        let until = Field::Until.is(format!("process:{name}"));
         if name.is_empty() || name.contains('/') {
-            return Err(Error::option(format!(
-                "--until process:{name} names no process: give the name of its program without its path, such as nginx"
-            )));
+            let instead = "give the name of its program without its path, such as nginx";
+            return Err(Error::refused(Field::Until, text![until, " names no process"], instead));
         }
         if guest.deterministic || guest.has_guest_init() || guest.kernel.is_none() {
-            return Err(Error::option(format!(
-                "--until process:{name} looks into the memory of a guest with its own init while it runs: give --init keep \
-                 and --kernel, and not --deterministic"
-            )));
+            let why = text![until, " looks into the memory of a guest with its own init while it runs"];
+            let instead =
+                text!["give ", Field::Init.is("keep"), " and ", Field::Kernel, ", and not ", Field::Deterministic];
+            return Err(Error::refused(Field::Until, why, instead));
         }
         Ok(())
     }
@@ -202,19 +161,17 @@ impl RecordOptions {
     fn check_calls(&self) -> Result<(), Error> {
         let arch = arch::of(&self.guest);
         if self.observe.calls && !arch.follows_calls {
-            return Err(Error::option(format!(
-                "--trace calls does not follow the calls of {} guests yet: leave it out; when code first ran is recorded",
-                arch.name
-            )));
+            let why = text![Field::Calls, format!(" does not follow the calls of {} guests yet", arch.name)];
+            return Err(Error::refused(Field::Calls, why, "leave it out; when code first ran is recorded"));
         }
         if self.observe.calls && self.guest.accel == Accel::Kvm {
-            return Err(Error::option(
-                "--trace calls needs QEMU to translate the guest's code, and with KVM the CPU runs it itself: leave out \
-                 --accel kvm, or --trace calls",
-            ));
+            let why = " needs QEMU to translate the guest's code, and with KVM the CPU runs it itself";
+            let instead = text!["leave out ", Field::Accel.is("kvm"), ", or ", Field::Calls];
+            return Err(Error::refused(Field::Calls, text![Field::Calls, why], instead));
         }
         if self.observe.min_call_ns.is_some() && !self.observe.calls {
-            return Err(Error::option("--min-call is about the calls of --trace calls: give that too"));
+            let why = text![Field::MinCall, " is about the calls of ", Field::Calls];
+            return Err(Error::refused(Field::MinCall, why, "give that too"));
         }
         Ok(())
     }
@@ -223,16 +180,21 @@ impl RecordOptions {
         match &self.guest.kernel {
             Some(kernel) => image::check_kernel(arch::of(&self.guest), kernel)?,
             None if self.guest.has_guest_init() => {
-                return Err(Error::option(
-                    "without --kernel the machine boots from its own disk, and its own process 1 runs: \
-                     add --init keep, or give a --kernel",
-                ));
+                let why = text![
+                    "without ",
+                    Field::Kernel,
+                    " the machine boots from its own disk, and its own process 1 runs"
+                ];
+                let instead = text!["add ", Field::Init.is("keep"), ", or give a ", Field::Kernel];
+                return Err(Error::refused(Field::Kernel, why, instead));
             }
             None if self.guest.initrd.is_some() || !self.guest.append.is_empty() => {
-                return Err(Error::option("--initrd and --append need a --kernel"));
+                let why = text![Field::Initrd, " and ", Field::Append, " need a ", Field::Kernel];
+                return Err(Error::refused(Field::Kernel, why, ""));
             }
             None if self.guest.disks.is_empty() && self.guest.extra.is_empty() && self.guest.bios.is_none() => {
-                return Err(Error::option("nothing to boot: give a --kernel, a --disk or a --bios"));
+                let instead = text!["give a ", Field::Kernel, ", a ", Field::Disks, " or a ", Field::Bios];
+                return Err(Error::refused(Field::Kernel, "nothing to boot", instead));
             }
             None => {}
         }
@@ -244,32 +206,28 @@ impl RecordOptions {
         let (guest, arch) = (&self.guest, arch::of(&self.guest));
         let Some(path) = &guest.dtb else {
             return match arch.board(guest).filter(|_| guest.kernel.is_some()) {
-                Some(board) => Err(Error::option(format!(
-                    "--machine {} brings no device tree, and its kernel needs one: give the kernel's own for this board \
-                     with --dtb",
-                    board.name
-                ))),
+                Some(board) => {
+                    let why = " brings no device tree, and its kernel needs one";
+                    let instead = text!["give the kernel's own for this board with ", Field::Dtb];
+                    Err(Error::refused(Field::Dtb, text![Field::Machine.is(board.name), why], instead))
+                }
                 None => Ok(()),
             };
         };
         if !arch.takes_device_tree {
-            return Err(Error::option(format!("--dtb: {} guests take no device tree: leave it out", arch.name)));
+            let why = text![Field::Dtb, format!(": {} guests take no device tree", arch.name)];
+            return Err(Error::refused(Field::Dtb, why, "leave it out"));
         }
         if guest.kernel.is_none() {
-            return Err(Error::option("--dtb is for a --kernel, and what boots from a disk has its own: leave it out"));
+            let why = text![Field::Dtb, " is for a ", Field::Kernel, ", and what boots from a disk has its own"];
+            return Err(Error::refused(Field::Dtb, why, "leave it out"));
         }
         image::check_device_tree(path)
     }
 
-    /// Checks that the VMM takes firmware, and that the file can be read.
+    /// Checks that the firmware's file can be read.
     fn check_firmware(&self) -> Result<(), Error> {
-        match &self.guest.bios {
-            Some(_) if self.guest.vmm != VmmKind::Qemu => Err(Error::option(
-                "--bios is for QEMU, and another VMM starts a kernel by itself: leave it out, or use --vmm qemu",
-            )),
-            Some(bios) => image::check_readable(bios),
-            None => Ok(()),
-        }
+        self.guest.bios.as_deref().map_or(Ok(()), image::check_readable)
     }
 
     fn check_files(&self, profile: &GuestProfile) -> Result<(), Error> {
@@ -277,20 +235,21 @@ impl RecordOptions {
         if self.guest.then == Then::Exec
             && (!self.guest.has_guest_init() || self.guest.initrd.is_none() && self.guest.root.is_none())
         {
-            return Err(Error::option(
-                "--then exec hands over to the init of an --initrd or a --root: give one, or boot the guest's own init \
-                 from its disk with --init keep",
-            ));
+            let then = Field::Then.is("exec");
+            let why = text![then, " hands over to the init of an ", Field::Initrd, " or a ", Field::Root];
+            let instead = text!["give one, or boot the guest's own init from its disk with ", Field::Init.is("keep")];
+            return Err(Error::refused(Field::Then, why, instead));
         }
         for path in self.guest.initrd.iter().chain(&self.guest.disks) {
             image::check_readable(path)?;
         }
         match self.initrd_oddity()? {
             // It would lie behind bootscope's own archive, and the kernel would skip it.
-            Some(oddity) if self.guest.has_guest_init() => Err(Error::option(format!(
-                "--initrd {oddity}: give what the kernel can unpack, made by `find . | cpio -o -H newc` and compressed \
-                 or not"
-            ))),
+            Some(oddity) if self.guest.has_guest_init() => {
+                let instead =
+                    "give what the kernel can unpack, made by `find . | cpio -o -H newc` and compressed or not";
+                Err(Error::refused(Field::Initrd, text![Field::Initrd.is(oddity)], instead))
+            }
             _ => Ok(()),
         }
     }
@@ -306,14 +265,17 @@ impl RecordOptions {
 
     fn check_deterministic(&self) -> Result<(), Error> {
         if self.guest.accel == Accel::Kvm {
-            return Err(Error::option("--deterministic counts instructions, which KVM cannot: leave out --accel kvm"));
+            let why = text![Field::Deterministic, " counts instructions, which KVM cannot"];
+            return Err(Error::refused(Field::Deterministic, why, text!["leave out ", Field::Accel.is("kvm")]));
         }
         if let Some(disk) = self.guest.disks.first() {
-            let disk = disk.display();
-            return Err(Error::option(format!(
-                "--deterministic takes no block device, but --disk {disk} is one: {WHY_NOT_REPEATED}; put what the boot \
-                 needs into the initrd"
-            )));
+            let why = text![
+                Field::Deterministic,
+                " takes no block device, but ",
+                Field::Disks.is(disk.display()),
+                format!(" is one: {WHY_NOT_REPEATED}; put what the boot needs into the initrd")
+            ];
+            return Err(Error::refused(Field::Disks, why, ""));
         }
         Ok(())
     }
@@ -324,19 +286,19 @@ pub(crate) const WHY_NOT_REPEATED: &str =
     "its requests are answered by the host's clock, and the boot would not repeat";
 
 /// The error of a pattern in one line: the regex library draws a picture and puts its explanation last.
-fn pattern_error(pattern: &str, error: &regex::Error) -> String {
+fn pattern_error(pattern: &str, error: &regex::Error) -> Error {
     let text = error.to_string();
     let why = text.lines().last().unwrap_or_default().trim().trim_start_matches("error: ");
-    format!(
-        "--until {pattern:?} is no regular expression: {why}; to match one of ( ) [ ] {{ }} . * + ? | ^ $ \\ itself, \
-             put a \\ before it"
-    )
+    let why = format!(
+        " is no regular expression: {why}; to match one of ( ) [ ] {{ }} . * + ? | ^ $ \\ itself, put a \\ before it"
+    );
+    Error::refused(Field::Until, text![Field::Until.is(format!("{pattern:?}")), why], "")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use recording::ObserveSpec;
+    use recording::{GuestSpec, Init, ObserveSpec};
     use std::path::PathBuf;
 
     #[test]
@@ -356,30 +318,30 @@ mod tests {
             assert!(error.contains(named), "{error}");
         };
         let base = GuestSpec::default;
-        check(GuestSpec { memory_bytes: 100, ..base() }, "--memory");
-        check(GuestSpec { cpus: 0, ..base() }, "--cpus");
-        check(GuestSpec { until: Until::Regex("(".to_owned()), ..base() }, "--until");
+        check(GuestSpec { memory_bytes: 100, ..base() }, "memory_bytes");
+        check(GuestSpec { cpus: 0, ..base() }, "cpus");
+        check(GuestSpec { until: Until::Regex("(".to_owned()), ..base() }, "until=");
         check(GuestSpec { until: Until::Unit("ssh".to_owned()), ..base() }, "names no unit");
         check(GuestSpec { until: Until::Tcp(80), deterministic: true, ..base() }, "has none");
         let nic = vec!["-nic".to_owned(), "user".to_owned()];
         check(GuestSpec { until: Until::Tcp(80), extra: nic, ..base() }, "leave out -nic");
         check(GuestSpec { until: Until::Process("/usr/sbin/nginx".to_owned()), ..base() }, "without its path");
-        check(GuestSpec { until: Until::Process("nginx".to_owned()), ..base() }, "--init keep");
-        check(GuestSpec { mask: vec!["a b".to_owned()], ..base() }, "--mask a b");
-        check(GuestSpec { mask: vec!["a.timer".to_owned()], ..base() }, "--init keep");
-        check(GuestSpec { until: Until::Unit("ssh.service".to_owned()), ..base() }, "--init keep");
-        check(GuestSpec { append: "quiet dyndbg=\"file x +p".to_owned(), ..base() }, "--append");
-        check(GuestSpec { arch: "vax".to_owned(), ..base() }, "--arch vax");
+        check(GuestSpec { until: Until::Process("nginx".to_owned()), ..base() }, "init=keep");
+        check(GuestSpec { mask: vec!["a b".to_owned()], ..base() }, "mask=a b");
+        check(GuestSpec { mask: vec!["a.timer".to_owned()], ..base() }, "init=keep");
+        check(GuestSpec { until: Until::Unit("ssh.service".to_owned()), ..base() }, "init=keep");
+        check(GuestSpec { append: "quiet dyndbg=\"file x +p".to_owned(), ..base() }, "append");
+        check(GuestSpec { arch: "vax".to_owned(), ..base() }, "arch=vax");
         let arm = RecordOptions::of(GuestSpec { arch: "arm".to_owned(), ..base() });
         let calls = RecordOptions { observe: ObserveSpec { calls: true, ..arm.observe.clone() }, ..arm };
         assert!(calls.check_calls().unwrap_err().to_string().contains("arm guests"));
-        check(base(), "--kernel");
+        check(base(), "kernel");
         let tree = GuestSpec { dtb: Some(PathBuf::from("a.dtb")), init: Init::Keep, ..base() };
         let tree_error =
             |guest: &GuestSpec| RecordOptions::of(guest.clone()).check_device_tree().unwrap_err().to_string();
         assert!(tree_error(&tree).contains("x86_64 guests take no device tree"));
         let arm = GuestSpec { arch: "arm".to_owned(), machine: "sabrelite".to_owned(), ..tree };
-        assert!(tree_error(&arm).contains("is for a --kernel"));
+        assert!(tree_error(&arm).contains("is for a kernel"));
         let arm = GuestSpec { kernel: Some(PathBuf::from("/proc/version")), ..arm };
         assert!(
             tree_error(&GuestSpec { dtb: arm.kernel.clone(), ..arm.clone() })
@@ -391,11 +353,11 @@ mod tests {
         check(GuestSpec { board: board("/dev/nonexistent"), init: Init::Keep, ..base() }, "ls /dev/serial/by-id");
         let board = || GuestSpec { board: board("tcp:localhost:1"), init: Init::Keep, ..base() };
         assert!(RecordOptions::of(board()).check().is_ok());
-        check(GuestSpec { kernel: Some("vmlinuz".into()), ..board() }, "--kernel does not go with --serial");
-        check(GuestSpec { cpus: 4, ..board() }, "--cpus does not go with --serial");
+        check(GuestSpec { kernel: Some("vmlinuz".into()), ..board() }, "kernel does not go with serial");
+        check(GuestSpec { cpus: 4, ..board() }, "cpus does not go with serial");
         check(GuestSpec { deterministic: true, ..board() }, "bootscope bench");
-        check(GuestSpec { until: Until::PowerOff, ..board() }, "--until 'login:'");
-        check(GuestSpec { until: Until::Regex("(".to_owned()), ..board() }, "--until");
+        check(GuestSpec { until: Until::PowerOff, ..board() }, "until='login:'");
+        check(GuestSpec { until: Until::Regex("(".to_owned()), ..board() }, "until=");
         let gone = Some(PathBuf::from("/nonexistent/vmlinuz"));
         check(GuestSpec { kernel: gone, ..base() }, "/nonexistent/vmlinuz");
     }

@@ -7,8 +7,10 @@ use recording::{End, EndMark, OutcomeKind, Until};
 
 use crate::options::RecordOptions;
 use crate::profile::GuestProfile;
+use crate::refusal::{Text, text};
 use crate::vmm::GuestEnd;
 use crate::watch::{Facts, Seen, Shutdown, panicked};
+use recording::Field;
 
 /// Time that a panic has to print its text.
 const PANIC_PATIENCE_NS: i64 = 3_000_000_000;
@@ -28,14 +30,16 @@ pub(crate) struct Ending {
     pub(crate) detail: String,
     pub(crate) at_ns: i64,
     /// Remarks for a reader of the recording.
-    pub(crate) note: Option<String>,
+    pub(crate) note: Option<Text>,
 }
 
 impl Ending {
     /// Appends a remark to the note.
-    pub(crate) fn add_note(&mut self, note: &str) {
-        let before = self.note.take().map_or(String::new(), |before| before + "; ");
-        self.note = Some(before + note);
+    pub(crate) fn add_note(&mut self, note: impl Into<Text>) {
+        self.note = Some(match self.note.take() {
+            Some(before) => text![before, "; ", note],
+            None => note.into(),
+        });
     }
 
     fn panic(seen: &Seen) -> Ending {
@@ -43,31 +47,40 @@ impl Ending {
             kind: OutcomeKind::Panic,
             detail: seen.what.clone(),
             at_ns: seen.at_ns,
-            note: panic_advice(&seen.what).map(str::to_owned),
+            note: panic_advice(&seen.what),
         }
     }
 }
 
 /// Advice about a panic that is not the kernel's fault.
-fn panic_advice(line: &str) -> Option<&'static str> {
+fn panic_advice(line: &str) -> Option<Text> {
     // Linux's init/do_mounts.c: device 0:0 means that no driver found the disk. With any other device, no file system took its content.
     if line.contains("VFS: Unable to mount root fs") && line.contains("unknown-block(0,0)") {
-        return Some(
-            "no driver in the kernel found the root disk (a distribution's are modules). Give the file system's image with \
-             --root IMAGE, which brings the modules; or an --initrd that has them; or a kernel with the disk's driver built \
-             in, and root=/dev/vda or the like in --append",
-        );
+        return Some(text![
+            "no driver in the kernel found the root disk (a distribution's are modules). Give the file system's image with ",
+            Field::Root.is("IMAGE"),
+            ", which brings the modules; or an ",
+            Field::Initrd,
+            " that has them; or a kernel with the disk's driver built in, and root=/dev/vda or the like in ",
+            Field::Append
+        ]);
     }
     if line.contains("VFS: Unable to mount root fs") {
-        return Some(
-            "the kernel found the root disk, and no file system that it can mount there. Check root= in --append (the \
-             partition, not the disk?); or give an --initrd with the file system's module, or --root IMAGE for ext4 and erofs",
-        );
+        return Some(text![
+            "the kernel found the root disk, and no file system that it can mount there. Check root= in ",
+            Field::Append,
+            " (the partition, not the disk?); or give an ",
+            Field::Initrd,
+            " with the file system's module, or ",
+            Field::Root.is("IMAGE"),
+            " for ext4 and erofs"
+        ]);
     }
-    line.contains("IO-APIC + timer doesn't work").then_some(
-        "the kernel tests its timer against its own loops, and a busy host can be too late for it: boot again, or add \
-         no_timer_check to --append",
-    )
+    line.contains("IO-APIC + timer doesn't work").then(|| {
+        let why =
+            "the kernel tests its timer against its own loops, and a busy host can be too late for it: boot again, or ";
+        text![why, "add no_timer_check to ", Field::Append]
+    })
 }
 
 /// The end mark, if it was reached.
@@ -105,7 +118,7 @@ pub(crate) fn ending(
             return None;
         }
         let mut ending = reached(facts, &end);
-        ending.note = why_no_more_evidence(options, facts, now_ns, stop || late)?;
+        ending.note = why_no_more_evidence(options, facts, now_ns, stop || late)?.map(Text::from);
         return Some(ending);
     }
     if let Some(failed) = &facts.unit_failed {
@@ -332,10 +345,10 @@ mod tests {
         };
         let vfs = "Kernel panic - not syncing: VFS: Unable to mount root fs on";
         let no_driver = note(&format!("{vfs} unknown-block(0,0)"));
-        assert!(no_driver.contains("no driver") && no_driver.contains("--root IMAGE"), "{no_driver}");
+        assert!(no_driver.contains("no driver") && no_driver.contains("root=IMAGE"), "{no_driver}");
         let no_file_system = note(&format!("{vfs} unknown-block(254,1)"));
         assert!(no_file_system.contains("no file system") && no_file_system.contains("root="), "{no_file_system}");
-        assert_eq!(note("Kernel panic - not syncing: Attempted to kill init!"), "");
+        assert_eq!(note("Kernel panic - not syncing: Attempted to kill init!"), Text::default());
     }
 
     #[test]

@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use recording::advice;
 
+use crate::refusal::{Refusal, Text, Words};
+use recording::Field;
+
 /// A recording that could not be begun or written. Each message contains the reason and what to do next. No error has a `source`, because a
 /// chain of errors would print the reason twice.
 #[derive(Debug, thiserror::Error)]
@@ -12,7 +15,10 @@ use recording::advice;
 pub enum Error {
     /// The options do not fit together, or name something that cannot be used.
     #[error("{0}")]
-    Option(String),
+    Refused(Refusal),
+    /// A file or a boot cannot be used. The text says why, and what to do.
+    #[error("{0}")]
+    Unusable(String),
     /// The user stopped the recording before there was a boot.
     #[error("stopped by the user before the boot was begun")]
     Stopped,
@@ -33,23 +39,23 @@ pub enum Error {
         found: String,
     },
     /// The VMM's program is missing.
-    #[error(
-        "{binary} is not there: install QEMU (Debian: apt install qemu-system-x86, for ARM guests qemu-system-arm, for riscv64 qemu-system-misc or -riscv), or name it with --qemu"
-    )]
+    #[error("{binary} is not there: {instead}")]
     VmmMissing {
         /// The program that was searched for.
         binary: PathBuf,
+        /// How to get it, or to name another.
+        instead: Text,
     },
     /// The VMM's program is there, but does not run.
     #[error("{binary} does not work: {why}")]
     VmmBroken {
         binary: PathBuf,
-        /// Its output.
-        why: String,
+        /// Its output, or the reason.
+        why: Text,
     },
     /// The VMM is too old.
     #[error(
-        "{binary} is version {found}, bootscope needs at least {needed}: install a newer QEMU, or name one with --qemu"
+        "{binary} is version {found}, bootscope needs at least {needed}: install a newer QEMU, or name one with {instead}"
     )]
     VmmTooOld {
         binary: PathBuf,
@@ -57,6 +63,8 @@ pub enum Error {
         found: String,
         /// Oldest version that works.
         needed: &'static str,
+        /// The setting that names another.
+        instead: Text,
     },
     /// The VMM ended before the machine ran: it cannot do what was requested.
     #[error("{name} did not start, and nothing was recorded: {why}")]
@@ -72,7 +80,7 @@ pub enum Error {
         /// The missing part, where it was searched for, and how to get it.
         missing: String,
         /// A way to do without it.
-        instead: &'static str,
+        instead: Text,
     },
     /// The recording cannot be written.
     #[error(transparent)]
@@ -96,8 +104,33 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn option(text: impl Into<String>) -> Error {
-        Error::Option(text.into())
+    /// The same error in the words of the caller's users.
+    #[must_use]
+    pub fn in_words(self, words: Words) -> Error {
+        match self {
+            Error::Refused(refusal) => Error::Refused(refusal.in_words(words)),
+            Error::VmmMissing { binary, instead } => Error::VmmMissing { binary, instead: instead.in_words(words) },
+            Error::VmmBroken { binary, why } => Error::VmmBroken { binary, why: why.in_words(words) },
+            Error::VmmTooOld { binary, found, needed, instead } => {
+                Error::VmmTooOld { binary, found, needed, instead: instead.in_words(words) }
+            }
+            Error::LibraryMissing { missing, instead } => {
+                Error::LibraryMissing { missing, instead: instead.in_words(words) }
+            }
+            Error::CutShort { folder, why } => Error::CutShort { folder, why: Box::new(why.in_words(words)) },
+            Error::Stopped
+            | Error::Unreadable { .. }
+            | Error::Unusable(_)
+            | Error::NotAKernel { .. }
+            | Error::VmmRefused { .. }
+            | Error::Recording(_)
+            | Error::Host { .. } => self,
+        }
+    }
+
+    /// A problem with this field, and the next step for the user.
+    pub(crate) fn refused(field: Field, why: impl Into<Text>, instead: impl Into<Text>) -> Error {
+        Error::Refused(Refusal { field, why: why.into(), instead: instead.into() })
     }
 
     pub(crate) fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
@@ -106,5 +139,26 @@ impl Error {
 
     pub(crate) fn host<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> Error {
         move |why| Error::Host { doing, why: why.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::refusal::text;
+
+    #[test]
+    fn a_caller_s_words_are_those_of_its_users() {
+        let refusal = Refusal {
+            field: Field::Deterministic,
+            why: text![Field::Deterministic, " counts instructions, which KVM cannot"],
+            instead: text!["leave out ", Field::Accel.is("kvm")],
+        };
+        let error = Error::Refused(refusal);
+        let expected = "deterministic counts instructions, which KVM cannot: leave out accel=kvm";
+        assert_eq!(error.to_string(), expected);
+        let words = Words(|setting| format!("<{} {}>", setting.field.name(), setting.value));
+        let expected = "<deterministic > counts instructions, which KVM cannot: leave out <accel kvm>";
+        assert_eq!(error.in_words(words).to_string(), expected);
     }
 }

@@ -7,7 +7,9 @@ use recording::{Input, InputRole, open_disk};
 
 use crate::arch::{self, Arch};
 use crate::hash::hash;
+use crate::refusal::text;
 use crate::{Error, initrd, kernel_image};
+use recording::Field;
 
 /// Fails unless the file can be opened and is no folder.
 pub(crate) fn check_readable(path: &Path) -> Result<(), Error> {
@@ -19,12 +21,10 @@ pub(crate) fn check_kernel(arch: &Arch, path: &Path) -> Result<(), Error> {
     let head = head(path)?;
     match ((arch.check_kernel)(&head), arch::of_kernel(&head)) {
         (Ok(()), _) => Ok(()),
-        (Err(_), Some(its)) => Err(Error::option(format!(
-            "{} is a kernel for {}, and the guest is {}: leave out --arch",
-            path.display(),
-            its.name,
-            arch.name
-        ))),
+        (Err(_), Some(its)) => {
+            let why = format!("{} is a kernel for {}, and the guest is {}", path.display(), its.name, arch.name);
+            Err(Error::refused(Field::Arch, why, text!["leave out ", Field::Arch]))
+        }
         (Err(found), None) => Err(Error::NotAKernel { path: path.to_path_buf(), found: found.to_owned() }),
     }
 }
@@ -38,10 +38,10 @@ pub(crate) fn check_initrd(path: &Path) -> Result<Result<(), &'static str>, Erro
 pub(crate) fn check_device_tree(path: &Path) -> Result<(), Error> {
     match head(path)?.starts_with(b"\xd0\x0d\xfe\xed") {
         true => Ok(()),
-        false => Err(Error::option(format!(
-            "--dtb: {} is no device tree: give a .dtb file, as the kernel's build makes it",
-            path.display()
-        ))),
+        false => {
+            let why = text![Field::Dtb, format!(": {} is no device tree", path.display())];
+            Err(Error::refused(Field::Dtb, why, "give a .dtb file, as the kernel's build makes it"))
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 //!
 //! A guest that is recorded with its own init runs no process of bootscope. It gets a console if the user gave no console, and its kernel's
 //! log and trace are read out of its memory at the end. If the kernel's image does not say how to read the trace there, the log is the only
-//! evidence. Then the guest gets `initcall_debug` and a larger log instead of events. With `--trace none` or `calls` alone it gets only the
+//! evidence. Then the guest gets `initcall_debug` and a larger log instead of events. Without `trace_events` it gets only the
 //! console.
 
 use recording::{GuestSpec, Then, Until};
@@ -13,6 +13,8 @@ use recording::{GuestSpec, Then, Until};
 use crate::Error;
 use crate::arch::Arch;
 use crate::profile::GuestProfile;
+use crate::refusal::{Text, text};
+use recording::Field;
 
 /// Events of the kernel that are traced.
 ///
@@ -46,7 +48,7 @@ pub(crate) struct KernelLine {
     /// The user's `rdinit=`: guest-init hands over to it.
     pub(crate) rdinit: Option<String>,
     /// A remark that an init which the user named is not run.
-    pub(crate) note: Option<String>,
+    pub(crate) note: Option<Text>,
 }
 
 /// Parameters that are added to the user's.
@@ -88,18 +90,19 @@ pub(crate) fn kernel_line(
     let text = line.join(" ");
     let bytes_max = arch.command_line_bytes_max;
     if text.len() > bytes_max {
-        return Err(Error::option(format!(
-            "the kernel command line is {} bytes with what recording adds ({} without), the kernel takes {bytes_max}: \
-             shorten --append, or record with --trace none",
+        let why = format!(
+            "the kernel command line is {} bytes with what recording adds ({} without), the kernel takes {bytes_max}",
             text.len(),
             options.append.len()
-        )));
+        );
+        let instead = text!["shorten ", Field::Append, ", or record with ", Field::TraceEvents.is(false)];
+        return Err(Error::refused(Field::Append, why, instead));
     }
     Ok(KernelLine { text, rdinit, note })
 }
 
 /// A remark if bootscope's process 1 does not hand over to an init that the command line names, and which option would do so.
-fn not_run(options: &GuestSpec, init_key: &str, parameters: &[String]) -> Option<String> {
+fn not_run(options: &GuestSpec, init_key: &str, parameters: &[String]) -> Option<Text> {
     let is_named = |parameter: &&String| parameter.starts_with("init=") || parameter.starts_with("rdinit=");
     let hands_over = |parameter: &str| options.then == Then::Exec && parameter.starts_with(init_key);
     let unused: Vec<&str> = parameters.iter().filter(is_named).map(String::as_str).filter(|p| !hands_over(p)).collect();
@@ -107,13 +110,17 @@ fn not_run(options: &GuestSpec, init_key: &str, parameters: &[String]) -> Option
         return None;
     }
     let instead = match options.then {
-        Then::Exec => format!("it hands over to what {init_key} names"),
-        Then::PowerOff => "it powers the guest off at the end; --then exec hands over".to_owned(),
+        Then::Exec => format!("it hands over to what {init_key} names").into(),
+        Then::PowerOff => text!["it powers the guest off at the end; ", Field::Then.is("exec"), " hands over"],
     };
     let unused = unused.join(" and ");
-    Some(format!(
-        "{unused} is not run: process 1 is bootscope's, and {instead}. With --init keep the guest has its own"
-    ))
+    Some(text![
+        format!("{unused} is not run: process 1 is bootscope's, and "),
+        instead,
+        ". With ",
+        Field::Init.is("keep"),
+        " the guest has its own"
+    ])
 }
 
 fn added(options: &GuestSpec, arch: &Arch, adds: Added, user: &[String]) -> Vec<String> {
@@ -244,11 +251,11 @@ mod tests {
             line(append, |options| (options.then, options.root) = (then, root)).note.unwrap_or_default()
         };
         let off = note("init=/bin/sh rdinit=/linuxrc", Then::PowerOff, false);
-        assert!(off.starts_with("init=/bin/sh and rdinit=/linuxrc is not run") && off.contains("--then exec"), "{off}");
+        assert!(off.contains("init=/bin/sh and rdinit=/linuxrc is not run") && off.contains("then=exec"), "{off}");
         assert!(note("init=/bin/sh", Then::Exec, false).contains("what rdinit= names"));
-        assert!(note("init=/bin/sh", Then::PowerOff, true).contains("--then exec"));
-        assert_eq!(note("rdinit=/linuxrc", Then::Exec, false), "");
-        assert_eq!(note("init=/bin/sh", Then::Exec, true), "");
+        assert!(note("init=/bin/sh", Then::PowerOff, true).contains("then=exec"));
+        assert_eq!(note("rdinit=/linuxrc", Then::Exec, false), Text::default());
+        assert_eq!(note("init=/bin/sh", Then::Exec, true), Text::default());
         assert_eq!(line("init=/bin/sh", |options| options.init = Init::Keep).note, None);
     }
 

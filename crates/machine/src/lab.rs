@@ -12,7 +12,9 @@ use lab::switches::{DELAY_NS_MAX, DELAYS_MAX, LINE_BYTES_MAX, SWITCHES, Switch, 
 use recording::{GuestSpec, Init, Until};
 
 use crate::profile::{GuestProfile, Log};
+use crate::refusal::text;
 use crate::{Error, RecordOptions, library};
+use recording::Field;
 
 /// The system's name in a recording.
 const OS: &str = "lab";
@@ -36,7 +38,7 @@ const HELP: &str = "`bootscope lab list` has all words";
 pub fn lab() -> Result<RecordOptions, Error> {
     let missing = || Error::LibraryMissing {
         missing: library::missing(library::LAB),
-        instead: ", or name another kernel with --kernel",
+        instead: text![", or name another kernel with ", Field::Kernel],
     };
     let guest = GuestSpec {
         kernel: Some(library::find(library::LAB).ok_or_else(missing)?),
@@ -66,9 +68,10 @@ pub(crate) fn is_sampled(guest: &GuestSpec) -> bool {
 pub(crate) fn profile(guest: &GuestSpec) -> Result<GuestProfile, Error> {
     if guest.memory_bytes < MIN_MEMORY_BYTES {
         let (requested, least) = (guest.memory_bytes >> 20, MIN_MEMORY_BYTES >> 20);
-        return Err(Error::option(format!("--memory {requested}M is too little for the lab: give at least {least}M")));
+        let why = text![Field::Memory.is(format!("{requested}M")), " is too little for the lab"];
+        return Err(Error::refused(Field::Memory, why, format!("give at least {least}M")));
     }
-    check_line(&guest.append).map_err(|wrong| Error::option(format!("--append: {wrong}")))?;
+    check_line(&guest.append).map_err(|wrong| Error::refused(Field::Append, text![Field::Append, ": ", wrong], ""))?;
     Ok(GuestProfile {
         // Its log has FreeBSD's functions, and would be taken for FreeBSD's.
         os: OS,

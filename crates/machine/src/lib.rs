@@ -40,17 +40,20 @@ mod memo;
 pub mod memory;
 mod modules;
 mod observe;
+mod option_table;
 mod options;
 mod packed;
 pub mod pin;
 mod plain_boot;
 mod profile;
 mod record;
+mod refusal;
 mod root;
 mod stops;
 mod symbols;
 mod transfer;
 mod vmm;
+mod vmm_line;
 mod watch;
 
 pub use choose::{choose_arch, usual_program};
@@ -62,5 +65,8 @@ pub use observe::{Observer, Progress, Silent, Stage, stop_on_signals};
 pub use options::RecordOptions;
 pub use plain_boot::time_plain;
 pub use record::{Recorded, check_patches, foresee, record};
-pub use recording::{Accel, GuestSpec, Init, ObserveSpec, Patch, SymbolFile, Then, Until, VmmKind, Watched};
+pub use recording::{
+    Accel, Field, GuestSpec, Init, ObserveSpec, Patch, Setting, SymbolFile, Then, Until, VmmKind, Watched,
+};
+pub use refusal::{Refusal, Text, Words};
 pub use vmm::qemu::{MtreeError, ram_extents};

@@ -53,8 +53,8 @@ impl LoggedUnits {
         }
         if self.units.is_empty() {
             return format!(
-                "no line of systemd's names a unit, so {awaited} could not be seen: --until unit: needs a guest with systemd, \
-                 which logs to the kernel's log or to the console"
+                "no line of systemd's names a unit, so {awaited} could not be seen: a unit as end mark needs a guest with \
+                 systemd, which logs to the kernel's log or to the console"
             );
         }
         let (all, nearest) = (self.units.len(), self.nearest(awaited).join(", "));

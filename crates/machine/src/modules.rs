@@ -17,7 +17,9 @@ use object::{File as Object, Object as _, ObjectSection as _};
 use recording::{BYTES_MAX, SMALL_BYTES_MAX, read_regular, read_regular_text};
 
 use crate::arch::Arch;
+use crate::refusal::text;
 use crate::{Error, image};
+use recording::Field;
 
 /// Upper bound for a module.
 const MAX_MODULE_BYTES: u64 = 64 << 20;
@@ -36,10 +38,8 @@ const MAX_DEPTH: usize = 12;
 /// If the kernel's release is unknown, its modules are not found, or a module is neither among them nor built in.
 pub(crate) fn needed(arch: &Arch, kernel: &Path, names: &[&str]) -> Result<Vec<Module>, Error> {
     let release = image::linux_release(arch, kernel)?.ok_or_else(|| {
-        Error::option(format!(
-            "--root needs modules that fit the kernel, and {} does not tell its release: give a bzImage",
-            kernel.display()
-        ))
+        let why = format!(" needs modules that fit the kernel, and {} does not tell its release", kernel.display());
+        Error::refused(Field::Root, text![Field::Root, why], "give a bzImage")
     })?;
     let folder = folder(kernel, &release)?;
     let mut order = Order { tree: Tree::of(&folder)?, seen: BTreeSet::new(), modules: Vec::new() };
@@ -56,12 +56,18 @@ fn folder(kernel: &Path, release: &str) -> Result<PathBuf, Error> {
     let places = places.map(|place| place.join(release));
     places.iter().find(|place| place.is_dir()).cloned().ok_or_else(|| {
         let looked: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
-        Error::option(format!(
-            "--root needs the modules of kernel {release}, and none of these folders is there: {}; unpack its package \
-             (`dpkg -x linux-image-….deb FOLDER`, then --kernel FOLDER/boot/vmlinuz-…), or `make modules_install \
-             INSTALL_MOD_PATH=` the folder with the kernel",
+        let none = format!(
+            " needs the modules of kernel {release}, and none of these folders is there: {}; unpack its package (`dpkg -x \
+             linux-image-….deb FOLDER`, then ",
             looked.join(", ")
-        ))
+        );
+        let why = text![
+            Field::Root,
+            none,
+            Field::Kernel.is("FOLDER/boot/vmlinuz-…"),
+            "), or `make modules_install INSTALL_MOD_PATH=` the folder with the kernel"
+        ];
+        Error::refused(Field::Root, why, "")
     })
 }
 
@@ -87,11 +93,12 @@ impl Tree {
 
     fn file(&self, name: &str) -> Result<&Path, Error> {
         self.files.get(name).map(PathBuf::as_path).ok_or_else(|| {
-            Error::option(format!(
-                "--root needs the kernel's module {name}: it is not in {}, and not in its modules.builtin; the kernel \
-                 was built without it, or its package is not all there",
+            let why = format!(
+                " needs the kernel's module {name}: it is not in {}, and not in its modules.builtin; the kernel was built \
+                 without it, or its package is not all there",
                 self.folder.display()
-            ))
+            );
+            Error::refused(Field::Root, text![Field::Root, why], "")
         })
     }
 }
@@ -114,7 +121,7 @@ fn walk(folder: &Path, depth: usize, files: &mut BTreeMap<String, PathBuf>) -> R
         }
         if files.len() > MAX_FILES {
             let folder = folder.display();
-            return Err(Error::option(format!(
+            return Err(Error::Unusable(format!(
                 "{folder} is no folder of modules: more than {MAX_FILES} files are in it"
             )));
         }
@@ -158,7 +165,7 @@ impl Order {
 }
 
 fn no_module(path: &Path, why: &str) -> Error {
-    Error::option(format!("{} is not a kernel module that can be loaded: {why}", path.display()))
+    Error::Unusable(format!("{} is not a kernel module that can be loaded: {why}", path.display()))
 }
 
 /// The module's ELF image, unpacked.

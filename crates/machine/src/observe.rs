@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::refusal::Words;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// Follows a boot and can stop it. The recording thread calls it about every 50 ms.
@@ -13,6 +14,11 @@ pub trait Observer {
 
     /// Receives, in a sentence, what the user has to do now so that the boot begins.
     fn want(&mut self, _what: &str) {}
+
+    /// The way the user writes a setting, for errors and for the recording's notes.
+    fn words(&self) -> Words {
+        Words::default()
+    }
 
     /// Returns true to stop now. The recording is finished all the same, with the outcome `interrupted`.
     fn stop(&mut self) -> bool {

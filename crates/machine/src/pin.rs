@@ -13,16 +13,13 @@ use crate::Error;
 /// If the text is no list of CPUs, or the host does not have these CPUs.
 pub fn pin(list: &str) -> Result<(), Error> {
     let cpus = parse(list).ok_or_else(|| {
-        Error::option(format!(
-            "--pin {list}: write the host's CPUs as Linux does, 0-3 or 0,2, below {}",
-            CpuSet::MAX_CPU
-        ))
+        Error::Unusable(format!("write the host's CPUs as Linux does, 0-3 or 0,2, below {}", CpuSet::MAX_CPU))
     })?;
     let mut set = CpuSet::new();
     cpus.into_iter().for_each(|cpu| set.set(cpu));
     sched_setaffinity(None, &set).map_err(|why| {
         let allowed = allowed();
-        Error::option(format!("--pin {list}: the system refuses ({why}): this process may run on CPUs {allowed}"))
+        Error::Unusable(format!("the system refuses ({why}): this process may run on CPUs {allowed}"))
     })
 }
 
@@ -70,6 +67,6 @@ mod tests {
         });
         assert_eq!(pinned.join().unwrap(), first.to_string());
         assert_eq!(allowed(), before);
-        assert!(pin("x").unwrap_err().to_string().contains("--pin"));
+        assert!(pin("x").unwrap_err().to_string().contains("as Linux does"));
     }
 }

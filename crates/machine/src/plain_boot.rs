@@ -12,27 +12,33 @@ use guest_init::port::PortEvent;
 use crate::lines::shown;
 use crate::options::RecordOptions;
 use crate::record::{channel, prepare};
+use crate::refusal::text;
 use crate::vmm::{Heard, Instruments, Launch, Source};
 use crate::{Error, Observer, Progress, Stage, vmm};
+use recording::Field;
 
 /// Boots a machine without recording it. Returns the time from the VMM's start to process 1, in ns.
 ///
 /// # Errors
 /// If the boot cannot be begun, the guest's code is to be changed, process 1 is the guest's own, or it is not reached.
 pub fn time_plain(options: &RecordOptions, observer: &mut dyn Observer) -> Result<i64, Error> {
+    let words = observer.words();
+    time(options, observer).map_err(|error| error.in_words(words))
+}
+
+fn time(options: &RecordOptions, observer: &mut dyn Observer) -> Result<i64, Error> {
     if options.guest.board.is_some() {
-        return Err(Error::option(
-            "recording costs a board nothing, because it only listens: leave out --overhead, or --serial",
-        ));
+        let why = "recording costs a board nothing, because it only listens";
+        return Err(Error::refused(Field::Serial, why, text!["measure no overhead, or leave out ", Field::Serial]));
     }
     if !options.guest.patches.is_empty() {
         // The guest would differ from the recorded one, and the comparison would charge the difference to recording.
-        return Err(Error::option(
-            "a plain boot has no gdbstub, so --patch would change the recorded boots alone: leave out --patch",
-        ));
+        let why = text!["a plain boot has no gdbstub, so ", Field::Patches, " would change the recorded boots alone"];
+        return Err(Error::refused(Field::Patches, why, text!["leave out ", Field::Patches]));
     }
     let Some(mut channel) = channel(&options.guest) else {
-        return Err(Error::option("a plain boot is timed to bootscope's process 1: leave out --init keep"));
+        let why = "a plain boot is timed to bootscope's process 1";
+        return Err(Error::refused(Field::Init, why, text!["leave out ", Field::Init.is("keep")]));
     };
     let prepared = prepare(&vmm::find, options, true, observer)?;
     let mut vm = prepared.program.start(&Launch {
@@ -61,16 +67,17 @@ pub fn time_plain(options: &RecordOptions, observer: &mut dyn Observer) -> Resul
             Heard::Said { .. } | Heard::News { .. } | Heard::Silence => {}
             Heard::Gone => {
                 let (vmm, how) = (vm.name(), vm.wait()?.how);
-                return Err(Error::option(format!("the plain boot failed: {vmm} {how}: {vmm_output}")));
+                return Err(Error::Unusable(format!("the plain boot failed: {vmm} {how}: {vmm_output}")));
             }
         }
         if let Some(why) = no_root {
-            return Err(Error::option(format!("the plain boot failed: the root could not be mounted: {why}")));
+            return Err(Error::Unusable(format!("the plain boot failed: the root could not be mounted: {why}")));
         }
         let elapsed_ns = vm.elapsed_ns();
         let late = options.observe.timeout_ms.is_some_and(|ms| elapsed_ns.unsigned_abs() / 1_000_000 > ms);
         if late || observer.stop() {
-            return Err(Error::option("the plain boot did not reach process 1: it was stopped, or its time was up"));
+            let why = "the plain boot did not reach process 1: it was stopped, or its time was up";
+            return Err(Error::Unusable(why.to_owned()));
         }
         observer.progress(&Progress {
             elapsed_ns,
@@ -80,5 +87,5 @@ pub fn time_plain(options: &RecordOptions, observer: &mut dyn Observer) -> Resul
             evidence_bytes: 0,
         });
     }
-    first_byte_ns.ok_or_else(|| Error::option("process 1 was reached without a stamp"))
+    first_byte_ns.ok_or_else(|| Error::Unusable("process 1 was reached without a stamp".to_owned()))
 }

@@ -14,7 +14,7 @@ pub(crate) struct GuestProfile {
     pub(crate) log: Log,
     /// True if recording may add Linux's parameters to its command line.
     pub(crate) takes_linux_words: bool,
-    /// True if it can mount a `--root`.
+    /// True if it can mount a root.
     pub(crate) mounts: bool,
     /// True if its waiting CPUs let the others run.
     pub(crate) yields: bool,

@@ -20,11 +20,14 @@ use crate::kernel_line::{Added, KernelLine, kernel_line};
 use crate::memory::TraceImage;
 use crate::options::RecordOptions;
 use crate::profile::{GuestProfile, Log};
+use crate::refusal::{Text, Words, text};
 use crate::stops::{Names, OnStacks};
 use crate::vmm::channel::{GuestChannel, Wire};
 use crate::vmm::{Exit, Instruments, Launch, Program};
 use crate::watch::{Facts, Finished, Watch, free_port};
-use crate::{Error, Observer, accel, arch, host, image, kernel_image, library, modules, root, stops, symbols, vmm};
+use crate::{
+    Error, Field, Observer, accel, arch, host, image, kernel_image, library, modules, root, stops, symbols, vmm,
+};
 
 /// Blocks of user space after which the plugin stops. About this number run in a Debian's initrd, or in the first seconds of an init
 /// without one.
@@ -70,11 +73,13 @@ pub(crate) struct Prepared {
 /// If the boot cannot be begun, or if the recording cannot be written (a full disk). Then this finishes the recording with the evidence it
 /// has, where possible. A failure of the boot itself is an outcome, not an error.
 pub fn record(options: &RecordOptions, observer: &mut dyn Observer) -> Result<Recorded, Error> {
-    record_with(&vmm::find, options, observer)
+    let words = observer.words();
+    record_with(&vmm::find, options, observer).map_err(|error| error.in_words(words))
 }
 
 /// Does the work of [`record`] with this way to find the VMM.
 fn record_with(find: Find<'_>, options: &RecordOptions, observer: &mut dyn Observer) -> Result<Recorded, Error> {
+    let words = observer.words();
     let mut prepared = prepare(find, options, false, observer)?;
     let plugin = plugin(options, &mut prepared)?;
     let mut writer = Writer::create(&options.out, options.force, &prepared.manifest)?;
@@ -92,7 +97,8 @@ fn record_with(find: Find<'_>, options: &RecordOptions, observer: &mut dyn Obser
     }
     let no_workload = finished.facts.no_workload.clone();
     let patched = finished.patched.clone();
-    let (manifest, failed) = conclude(options, &prepared.profile, prepared.manifest, ending, finished, partials)?;
+    let (manifest, failed) =
+        conclude(options, &prepared.profile, prepared.manifest, ending, finished, partials, words)?;
     writer.finish(manifest.clone())?;
     if let Some(why) = failed {
         return Err(Error::CutShort { folder: options.out.clone(), why: Box::new(why) });
@@ -190,7 +196,8 @@ fn plugin(options: &RecordOptions, prepared: &mut Prepared) -> Result<Option<Pat
         Ok(object) => Ok(Some(object)),
         Err(why) if options.observe.calls => {
             let vmm = prepared.program.name();
-            Err(Error::option(format!("--trace calls needs bootscope's {vmm} plugin: {why}")))
+            let why = text![Field::Calls, format!(" needs bootscope's {vmm} plugin: {why}")];
+            Err(Error::refused(Field::Calls, why, ""))
         }
         Err(why) => {
             prepared.manifest.notes.push(format!("when code first ran is not recorded: {why}"));
@@ -204,15 +211,16 @@ fn plugin(options: &RecordOptions, prepared: &mut Prepared) -> Result<Option<Pat
 /// # Errors
 /// Those of [`record`] that can be found without starting the machine.
 pub fn foresee(options: &RecordOptions, observer: &mut dyn Observer) -> Result<Manifest, Error> {
-    prepare(&vmm::find, options, false, observer).map(|prepared| prepared.manifest)
+    let prepared = prepare(&vmm::find, options, false, observer).map_err(|error| error.in_words(observer.words()))?;
+    Ok(prepared.manifest)
 }
 
 /// Refuses changes to the guest's code that do not fit its image, or each other. Starts nothing.
 ///
 /// # Errors
 /// If a change does not fit.
-pub fn check_patches(options: &RecordOptions) -> Result<(), Error> {
-    Plan::of(&options.guest, &options.observe, arch::of(&options.guest)).map(drop)
+pub fn check_patches(options: &RecordOptions, words: Words) -> Result<(), Error> {
+    Plan::of(&options.guest, &options.observe, arch::of(&options.guest)).map(drop).map_err(|why| why.in_words(words))
 }
 
 /// Finds the VMM that a guest uses.
@@ -228,7 +236,7 @@ pub(crate) fn prepare(
     let profile = options.check()?;
     let program = find(&options.guest)?;
     program.check(&options.guest, profile.spared_devices, profile.yields)?;
-    // --watch needs the kernel at the addresses of its image.
+    // A watched variable needs the kernel at the addresses of its image.
     let fixed_address = options.guest.fixed_address || options.observe.watch.is_some();
     // A VMM that does not show the guest's memory cannot give the kernel's log and trace: they are not requested.
     let trace_events = options.guest.trace_events && program.shows_memory();
@@ -240,7 +248,9 @@ pub(crate) fn prepare(
     let (trace, untraced) = match trace.transpose() {
         Ok(trace) => (trace, None),
         Err(why) if matches!(options.guest.until, Until::Process(_)) => {
-            return Err(Error::option(format!("--until process: a process is found by the kernel's image, and {why}")));
+            let why =
+                text![Field::Until.is("process:"), format!(" a process is found by the kernel's image, and {why}")];
+            return Err(Error::refused(Field::Until, why, ""));
         }
         Err(why) => (None, Some(format!("the kernel's trace is not recorded, and its log has to do: {why}"))),
     };
@@ -270,15 +280,16 @@ pub(crate) fn prepare(
         notes: choice
             .note
             .into_iter()
-            .chain(oddity)
+            .chain(oddity.map(Text::from))
             .chain(line.note.clone())
-            .chain(untraced)
+            .chain(untraced.map(Text::from))
             .chain(unseen(&*program))
-            .chain(profile.notes.iter().cloned())
+            .chain(profile.notes.iter().cloned().map(Text::from))
+            .map(|note| note.in_words(observer.words()).to_string())
             .collect(),
         ..Manifest::begun_now()
     };
-    // If the user has no key, the recording is not sealed, and `--like` takes fewer options from it.
+    // If the user has no key, the recording is not sealed, and another boot takes fewer options from it.
     if let Ok(sealer) = Sealer::of_user() {
         manifest.seal_with(&sealer);
     }
@@ -288,13 +299,13 @@ pub(crate) fn prepare(
 }
 
 /// A note on the evidence that this VMM cannot give and on how to get some of it; `None` if it shows the guest's memory.
-fn unseen(program: &dyn Program) -> Option<String> {
+fn unseen(program: &dyn Program) -> Option<Text> {
     (!program.shows_memory()).then(|| {
-        format!(
-            "{} shows no guest memory, so only what the console prints is recorded: --append 'initcall_debug \
-             ignore_loglevel' has the kernel print its initcalls",
-            program.name()
-        )
+        text![
+            format!("{} shows no guest memory, so only what the console prints is recorded: ", program.name()),
+            Field::Append.is("'initcall_debug ignore_loglevel'"),
+            " has the kernel print its initcalls"
+        ]
     })
 }
 
@@ -320,10 +331,10 @@ fn watched(
             };
             let named = traced.and_then(|()| take_names(&mut ending, watch));
             if let Some(missed) = watch.facts.missed.as_ref().filter(|_| ending.kind != OutcomeKind::Unpatched) {
-                ending.add_note(missed);
+                ending.add_note(missed.clone());
             }
             if let Some(instead) = watch.instead_of_unit().filter(|_| is_without_mark(ending.kind)) {
-                ending.add_note(&instead);
+                ending.add_note(instead);
             }
             let failed = named
                 .and_then(|()| silences(options, watch, stopped))
@@ -332,7 +343,7 @@ fn watched(
                 .err();
             if stopped && followed && options.guest.kernel.is_some() && !watch.transfer.has("kallsyms") {
                 let unnamed = "stopped by the user, so the kernel's image was not searched for the names of functions";
-                ending.add_note(&format!("{unnamed}: end it with --timeout to have them"));
+                ending.add_note(text![unnamed, ": end it with ", Field::Timeout, " to have them"]);
             }
             (ending, failed)
         }
@@ -375,9 +386,9 @@ fn kernels_names(options: &RecordOptions, watch: &mut Watch<'_>, ending: &mut En
     match symbols::list(&SymbolFile { path: kernel.clone(), base: None }) {
         Ok(list) => watch.writer.put("image-symbols.gz", &list, "the functions in the kernel's image")?,
         Err(why) if options.observe.symbols.is_empty() => {
-            ending
-                .note
-                .get_or_insert(format!("functions have no names: the guest told none, nor does its image: {why}"));
+            ending.note.get_or_insert(
+                format!("functions have no names: the guest told none, nor does its image: {why}").into(),
+            );
         }
         Err(_) => {}
     }
@@ -386,17 +397,18 @@ fn kernels_names(options: &RecordOptions, watch: &mut Watch<'_>, ending: &mut En
 
 /// Keeps where the vCPUs were in each silence, with names from the user's files and the kernel's image.
 fn silences(options: &RecordOptions, watch: &mut Watch<'_>, hurried: bool) -> Result<(), Error> {
+    let words = watch.words();
     let names = |seen: &OnStacks| {
         let mut names = Names::default();
         let step = arch::of(&options.guest).image_step_bytes;
         let image = options.guest.kernel.iter().map(|path| SymbolFile { path: path.clone(), base: None });
-        let users = options.observe.symbols.iter().cloned().map(|file| (format!("--symbols {file}"), file));
-        let image = image.map(|file| (file.to_string(), file));
+        let users = options.observe.symbols.iter().cloned().map(|file| (Field::Symbols.is(&file).into(), file));
+        let image = image.map(|file| (Text::from(file.to_string()), file));
         for (is_image, (what, file)) in users.map(|file| (false, file)).chain(image.map(|file| (true, file))) {
             let moved_by = match symbols::functions(&file, hurried, &what) {
                 Ok(functions) => names.add(&file.to_string(), functions, &seen.called, step),
                 Err(why) => {
-                    names.remarks.push(why.to_string());
+                    names.remarks.push(why.in_words(words).to_string());
                     None
                 }
             };
@@ -454,7 +466,7 @@ fn trace(image: Option<&TraceImage>, watch: &mut Watch<'_>, ending: &mut Ending)
             }
         }
         Err(why) => {
-            ending.add_note(&format!("the kernel's trace was not read: {why}"));
+            ending.add_note(text!["the kernel's trace was not read: ", why]);
         }
     }
     Ok(())
@@ -501,10 +513,10 @@ fn last_evidence(
         Err(_) if hurried && options.guest.kernel.is_some() && events.is_none() => {
             let missing =
                 "the kernel's log was not found in guest memory in the moment that a stopped recording has for it";
-            ending.note.get_or_insert(format!("{missing}: end it with --timeout to have it"));
+            ending.note.get_or_insert(text![missing, ": end it with ", Field::Timeout, " to have it"]);
         }
         Err(why) if options.guest.kernel.is_some() && events.is_none() => {
-            ending.note.get_or_insert(format!("no kernel log could be read out of guest memory: {why}"));
+            ending.note.get_or_insert(format!("no kernel log could be read out of guest memory: {why}").into());
         }
         // A guest that boots from a disk need not be Linux, and one that keeps an event log is not Linux.
         Err(_) => {}
@@ -529,6 +541,7 @@ fn conclude(
     ending: Ending,
     mut finished: Finished<'_>,
     partials: Vec<Partial>,
+    words: Words,
 ) -> Result<(Manifest, Option<Error>), Error> {
     let exit = finished.vm.wait()?;
     let zero = finished.vm.zero().moment;
@@ -543,17 +556,18 @@ fn conclude(
         let written = partial.file().metadata().is_ok_and(|meta| meta.len() > 0);
         finished.keep(if written { partial.commit() } else { partial.discard() });
     }
+    let spelled = |text: Text| text.in_words(words).to_string();
     let vmm_notes = finished.vm.notes();
     let Finished { facts, patched, notes, failed, .. } = finished;
     manifest.vmm.max_rss_bytes = exit.used.map(|used| used.max_rss_bytes);
     manifest.vmm.user_ns = exit.used.map(|used| used.user_ns);
     manifest.vmm.system_ns = exit.used.map(|used| used.system_ns);
     manifest.end = end_mark(options, profile, &facts);
-    manifest.notes.extend(ending.note.clone());
+    manifest.notes.extend(ending.note.clone().map(spelled));
     manifest.notes.extend(facts.no_workload.as_ref().map(|why| format!("the workload failed: {why}")));
     manifest.notes.extend(patched);
     manifest.notes.extend(notes);
-    manifest.notes.extend(vmm_notes);
+    manifest.notes.extend(vmm_notes.into_iter().map(spelled));
     manifest.notes.extend(failed.as_ref().map(|error| format!("this recording is not complete: {error}")));
     manifest.outcome = Some(Outcome {
         kind: ending.kind,
@@ -605,7 +619,7 @@ fn initrd(options: &RecordOptions, line: &KernelLine, modules: &[Module]) -> Res
     }
     let missing = || Error::LibraryMissing {
         missing: library::missing(arch::of(&options.guest).guest_init),
-        instead: ", or record the guest's own process 1 with --init keep",
+        instead: text![", or record the guest's own process 1 with ", Field::Init.is("keep")],
     };
     let elf = library::find(arch::of(&options.guest).guest_init).ok_or_else(missing)?;
     let elf = std::fs::read(&elf).map_err(Error::unreadable(&elf))?;

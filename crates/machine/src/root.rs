@@ -1,6 +1,6 @@
 //! A root file system in an image: recognises it, and finds what the guest needs to mount it.
 //!
-//! Without `--dax` it is a virtio disk: the guest copies the data that it reads into its own memory. With `--dax` it is virtio-pmem (QEMU's
+//! Without `dax` it is a virtio disk: the guest copies the data that it reads into its own memory. With `dax` it is virtio-pmem (QEMU's
 //! docs/system/devices/virtio-pmem.rst): QEMU maps the file as memory of the machine, and the guest reads it there. It is no NVDIMM: Linux
 //! has page structures, and so DAX, only for an NVDIMM with a header of Linux's own in front of the file system (`pmem_attach_disk` in
 //! drivers/nvdimm/pmem.c). bootscope writes to no image: a disk is a snapshot, the memory is a private mapping.
@@ -14,51 +14,67 @@ use rustix::fs::{Access, access};
 
 use crate::Error;
 use crate::profile::GuestProfile;
+use crate::refusal::{Text, text};
+use recording::Field;
 
 /// Linux maps persistent memory in sections of this size (include/linux/mmzone.h, SUBSECTION_SIZE).
 const PMEM_ALIGN_BYTES: u64 = 2 << 20;
 /// DAX maps whole pages.
 const PAGE_BYTES: u64 = 4096;
 
-/// Checks `--root`, `--dax` and `--workload`.
+/// Checks `root`, `dax` and `workload`.
 pub(crate) fn check(options: &GuestSpec, profile: &GuestProfile) -> Result<(), Error> {
     let Some(image) = &options.root else {
         return match (options.dax, &options.workload) {
-            (true, _) => Err(Error::option("--dax says how --root is mounted: give that too")),
-            (_, Some(_)) => Err(Error::option("--workload is run in the --root: give that too")),
+            (true, _) => {
+                let why = text![Field::Dax, " says how ", Field::Root, " is mounted"];
+                Err(Error::refused(Field::Dax, why, "give that too"))
+            }
+            (_, Some(_)) => {
+                let why = text![Field::Workload, " is run in the ", Field::Root];
+                Err(Error::refused(Field::Workload, why, "give that too"))
+            }
             _ => Ok(()),
         };
     };
-    let refused = |why: &str| Err(Error::option(format!("--root {}: {why}", image.display())));
+    let root = Field::Root.is(image.display());
+    let refused = |why: Text, instead: Text| Err(Error::refused(Field::Root, text![root, ": ", why], instead));
     if options.vmm != VmmKind::Qemu {
         // It is the root disk of that VMM's machine, and the kernel mounts it.
         return Ok(());
     }
     if options.kernel.is_none() {
-        return refused("bootscope's process 1 mounts it, and needs the image's own kernel: give that with --kernel");
+        let why = "bootscope's process 1 mounts it, and needs the image's own kernel";
+        return refused(why.into(), text!["give that with ", Field::Kernel]);
     }
     if !profile.mounts {
-        return refused("the lab kernel has no file systems: leave out --lab, or give a Linux --kernel");
+        return refused(
+            "the lab kernel has no file systems".into(),
+            text!["give a Linux ", Field::Kernel, " in its place"],
+        );
     }
     if options.init == Init::Keep {
-        return refused("bootscope's process 1 mounts it, and --init keep leaves that out: drop one of the two");
+        let why = text!["bootscope's process 1 mounts it, and ", Field::Init.is("keep"), " leaves that out"];
+        return refused(why, "drop one of the two".into());
     }
     if options.initrd.is_some() {
-        return refused("it takes the place of an --initrd: leave that out, or mount the root by its init and --disk");
+        let instead = text!["leave that out, or mount the root by its init and ", Field::Disks];
+        return refused(text!["it takes the place of an ", Field::Initrd], instead);
     }
     if options.deterministic {
-        return refused("--deterministic takes no disk, because the host's clock answers it: leave out one of the two");
+        let why = text![Field::Deterministic, " takes no disk, because the host's clock answers it"];
+        return refused(why, "leave out one of the two".into());
     }
     let machine = options.machine.split(',').next().unwrap_or_default();
     let with_pci = crate::arch::of(options).pci_machines;
     if !with_pci.iter().any(|kind| machine.contains(kind)) {
-        return refused(&format!("--machine {machine} has no PCI for it: use {}", with_pci.join(" or ")));
+        let why = text![Field::Machine.is(machine), " has no PCI for it"];
+        return refused(why, format!("use {}", with_pci.join(" or ")).into());
     }
     if options.workload.as_ref().is_some_and(|command| command.contains(char::is_control) || command.trim().is_empty())
     {
-        return Err(Error::option(
-            "--workload is one line for the root's /bin/sh: write a script into the image for more",
-        ));
+        let why = text![Field::Workload, " is one line for the root's /bin/sh"];
+        return Err(Error::refused(Field::Workload, why, "write a script into the image for more"));
     }
     superblock(image)?.check_dax(options.dax, image)
 }
@@ -78,13 +94,13 @@ fn superblock(path: &Path) -> Result<Image, Error> {
     let bytes = file.seek(SeekFrom::End(0)).map_err(Error::unreadable(path))?;
     let mut head = Vec::new();
     file.rewind().and_then(|()| file.take(4096).read_to_end(&mut head)).map_err(Error::unreadable(path))?;
-    let (file_system, block_bytes) =
-        file_system(&head).map_err(|found| Error::option(format!("--root {}: {found}", path.display())))?;
+    let (file_system, block_bytes) = file_system(&head)
+        .map_err(|found| Error::refused(Field::Root, text![Field::Root.is(path.display()), ": ", found], ""))?;
     Ok(Image { file_system, block_bytes, bytes })
 }
 
 /// The file system and its block size in bytes, or what the image contains instead.
-fn file_system(head: &[u8]) -> Result<(&'static str, u64), &'static str> {
+fn file_system(head: &[u8]) -> Result<(&'static str, u64), Text> {
     const OTHER: &str =
         "it holds no ext4 and no erofs from its first block on; make one with `mkfs.ext4 -d FOLDER IMAGE SIZE`";
     // Both superblocks are 1024 bytes into the image: Documentation/filesystems/ext4/super.rst (s_magic at 0x38,
@@ -95,16 +111,24 @@ fn file_system(head: &[u8]) -> Result<(&'static str, u64), &'static str> {
         () if magic(0x38, &[0x53, 0xef]) => Ok(("ext4", 1024 << byte(0x18).ok_or(OTHER)?)),
         () if magic(0, &[0xe2, 0xe1, 0xf5, 0xe0]) => Ok(("erofs", 1 << byte(12).ok_or(OTHER)?)),
         () if head.starts_with(b"QFI\xfb") => Err("it is a qcow2 image, of which no file system can be mapped: \
-             `qemu-img convert -O raw` makes a raw one"),
-        () if head.get(510..512) == Some(&[0x55, 0xaa]) => Err("it has a partition table, and --root takes the file \
-             system alone: copy the partition out, or boot the whole disk with --disk and --init keep"),
-        () => Err(OTHER),
+             `qemu-img convert -O raw` makes a raw one"
+            .into()),
+        () if head.get(510..512) == Some(&[0x55, 0xaa]) => Err(text![
+            "it has a partition table, and ",
+            Field::Root,
+            " takes the file system alone: copy the partition out, or boot the whole disk with ",
+            Field::Disks,
+            " and ",
+            Field::Init.is("keep")
+        ]),
+        () => Err(OTHER.into()),
     }
 }
 
 impl Image {
     fn check_dax(self, dax: bool, path: &Path) -> Result<(), Error> {
-        let refused = |why: String| Err(Error::option(format!("--dax of --root {}: {why}", path.display())));
+        let root = Field::Root.is(path.display());
+        let refused = |why: String| Err(Error::refused(Field::Dax, text![Field::Dax, " of ", root, ": ", why], ""));
         match () {
             () if !dax => Ok(()),
             () if self.block_bytes != PAGE_BYTES => refused(format!(
@@ -123,7 +147,7 @@ impl Image {
     }
 }
 
-/// The modules that the guest needs to mount the root, and to find each `--disk`.
+/// The modules that the guest needs to mount the root, and to find each disk.
 pub(crate) fn modules(options: &GuestSpec) -> Result<Vec<&'static str>, Error> {
     let Some(path) = &options.root else { return Ok(Vec::new()) };
     let mut names = vec!["virtio_pci"];
@@ -210,14 +234,14 @@ mod tests {
         };
         assert!(check(&base, &linux()).is_ok() && check(&GuestSpec { dax: true, ..base.clone() }, &linux()).is_ok());
         for (error, word) in [
-            (with(|o| o.deterministic = true), "--deterministic"),
-            (with(|o| o.init = Init::Keep), "--init keep"),
-            (with(|o| o.kernel = None), "--kernel"),
-            (with(|o| o.initrd = Some(PathBuf::from("x"))), "--initrd"),
+            (with(|o| o.deterministic = true), "deterministic"),
+            (with(|o| o.init = Init::Keep), "init=keep"),
+            (with(|o| o.kernel = None), "kernel"),
+            (with(|o| o.initrd = Some(PathBuf::from("x"))), "initrd"),
             (with(|o| o.machine = "microvm,x=y".to_owned()), "microvm has no PCI"),
             (with(|o| o.workload = Some("a\nb".to_owned())), "one line"),
-            (with(|o| (o.dax, o.root) = (true, None)), "--root"),
-            (with(|o| (o.workload, o.root) = (Some("true".to_owned()), None)), "--root"),
+            (with(|o| (o.dax, o.root) = (true, None)), "root"),
+            (with(|o| (o.workload, o.root) = (Some("true".to_owned()), None)), "root"),
         ] {
             assert!(error.contains(word), "{word}: {error}");
         }
@@ -225,7 +249,7 @@ mod tests {
         // Each error names what conflicts, and nothing else.
         assert!(!with(|o| o.init = Init::Keep).contains("lab"));
         let without_kernel = with(|o| (o.kernel, o.init) = (None, Init::Keep));
-        assert!(!without_kernel.contains("--init keep") && !without_kernel.contains("lab"), "{without_kernel}");
+        assert!(!without_kernel.contains("init=keep") && !without_kernel.contains("lab"), "{without_kernel}");
         for (image, bytes, word) in [(ext4(0), 4 << 20, "-b 4096"), (ext4(2), (4 << 20) + 4096, "truncate -s %2M")] {
             let options = GuestSpec { dax: true, ..options(dir.path(), &image, bytes) };
             let error = check(&options, &linux()).unwrap_err().to_string();

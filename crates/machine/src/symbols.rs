@@ -1,4 +1,4 @@
-//! Names for the guest's code from the user's files (`--symbols FILE[@BASE]`) and from a kernel's image, in one form for the recording.
+//! Names for the guest's code from the user's files (`FILE[@BASE]`) and from a kernel's image, in one form for the recording.
 //!
 //! A file is an ELF or PE image with a symbol table, or a bzImage or ELF kernel with a [table of its symbols](kernel_image). It may also be
 //! a list such as `System.map`, `/proc/kallsyms` and the output of `nm`, gzip-compressed or not. The recording always keeps a list of
@@ -20,7 +20,9 @@ use object::{ObjectKind, SectionFlags, SectionIndex, SymbolSection, elf, pe};
 
 use recording::{SymbolFile, open_regular};
 
+use crate::refusal::{Text, text};
 use crate::{Error, kernel_image};
+use recording::Field;
 
 /// Upper bound for a list: a kernel's is 10 MB.
 const MAX_LIST_BYTES: u64 = 256 << 20;
@@ -36,7 +38,7 @@ type Function = (u64, String);
 /// # Errors
 /// If the file cannot be read, or names no functions.
 pub(crate) fn list(file: &SymbolFile) -> Result<Vec<u8>, Error> {
-    let functions = functions(file, false, &format!("--symbols {file}"))?;
+    let functions = functions(file, false, &Field::Symbols.is(file).into())?;
     let mut text = String::with_capacity(functions.len() * 40);
     for (address, name) in functions {
         writeln!(text, "{address:016x} t {name}").expect("a String takes all");
@@ -50,17 +52,17 @@ pub(crate) fn list(file: &SymbolFile) -> Result<Vec<u8>, Error> {
 ///
 /// # Errors
 /// If the file cannot be read, or names no functions.
-pub(crate) fn functions(file: &SymbolFile, hurried: bool, what: &str) -> Result<Vec<Function>, Error> {
+pub(crate) fn functions(file: &SymbolFile, hurried: bool, what: &Text) -> Result<Vec<Function>, Error> {
     let unreadable = || Error::unreadable(&file.path);
     let mut opened = open_regular(&file.path).map_err(unreadable())?;
     let mut head = Vec::new();
     (&mut opened).take(HEAD_BYTES).read_to_end(&mut head).map_err(unreadable())?;
-    let refused = |why: &str| Error::option(format!("{what}: {why}"));
+    let refused = |why: Text| Error::refused(Field::Symbols, text![what.clone(), ": ", why], "");
+    if hurried && kernel_image::is_packed(&head) {
+        let why = "stopped by the user, so it was not unpacked for its names: end the boot with ";
+        return Err(refused(text![why, Field::Timeout, " to have them"]));
+    }
     let found = match &*head {
-        _ if hurried && kernel_image::is_packed(&head) => {
-            Err("stopped by the user, so it was not unpacked for its names: end the boot with --timeout to have them"
-                .to_owned())
-        }
         _ if kernel_image::is_packed(&head) => from_kernel(reopened(&file.path)?, file.base),
         [0x7f, b'E', b'L', b'F', ..] => {
             let again = reopened(&file.path)?;
@@ -70,7 +72,7 @@ pub(crate) fn functions(file: &SymbolFile, hurried: bool, what: &str) -> Result<
         [0x1f, 0x8b, ..] => from_list(GzDecoder::new(reopened(&file.path)?), file.base),
         _ => from_list(reopened(&file.path)?, file.base),
     };
-    found.map_err(|why| refused(&why))
+    found.map_err(|why| refused(why.into()))
 }
 
 fn reopened(path: &Path) -> Result<File, Error> {
@@ -172,7 +174,7 @@ mod tests {
 
     fn check(file: &Path, base: Option<u64>) -> Result<Vec<Function>, String> {
         let file = SymbolFile { path: file.to_owned(), base };
-        functions(&file, false, &format!("--symbols {file}")).map_err(|e| e.to_string())
+        functions(&file, false, &Field::Symbols.is(&file).into()).map_err(|e| e.to_string())
     }
 
     fn written(dir: &tempfile::TempDir, name: &str, bytes: &[u8]) -> PathBuf {
@@ -213,7 +215,7 @@ mod tests {
             ("d", b"\x1f\x8bxx", "unpacked"),
         ] {
             let error = check(&written(&dir, name, bytes), None).unwrap_err();
-            assert!(error.contains(why) && error.contains("--symbols"), "{error}");
+            assert!(error.contains(why) && error.contains("symbols=/"), "{error}");
         }
     }
 
@@ -224,8 +226,8 @@ mod tests {
         image[0x202..0x206].copy_from_slice(b"HdrS");
         image[0x206..0x208].copy_from_slice(&[0x0c, 0x02]);
         let file = SymbolFile { path: written(&dir, "vmlinuz", &image), base: None };
-        let error = functions(&file, true, &file.to_string()).unwrap_err().to_string();
-        assert!(error.contains("vmlinuz: stopped by the user") && !error.contains("--symbols"), "{error}");
+        let error = functions(&file, true, &file.to_string().into()).unwrap_err().to_string();
+        assert!(error.contains("vmlinuz: stopped by the user") && !error.contains("symbols="), "{error}");
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub fn open(
     }
     let boots = journaled.document.boots;
     if !pinned && !head.host_cpus_allowed.is_empty() && head.host_cpus_allowed != machine::pin::allowed() {
-        machine::pin::pin(&head.host_cpus_allowed)?;
+        super::pin_to(&head.host_cpus_allowed)?;
     }
     let variants = head.variants.iter().map(varied).collect::<anyhow::Result<Vec<PlannedVariant>>>()?;
     let foreseen = foresee(&variants, watcher)?;

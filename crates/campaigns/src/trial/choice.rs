@@ -10,7 +10,7 @@ use anyhow::bail;
 use benchmark::Document;
 use benchmark::trial::{Cause, Proof, Remedy, Saved, Untried, tried};
 use findings::{Change, Finding, joint_price};
-use machine::{Patch, RecordOptions};
+use machine::{Patch, RecordOptions, Words};
 use std::path::Path;
 
 /// The most remedies if the user names no findings.
@@ -146,7 +146,13 @@ pub fn check_user_remedies(request: &Request, options: &RecordOptions, kernels: 
 }
 
 /// Splits the remedies into those that can be made one after the other in the same boot, and the others with a reason.
-pub fn fitting(options: &RecordOptions, remedies: Vec<Remedy>, kernels: &Kernels) -> (Vec<Remedy>, Vec<Untried>) {
+/// A reason names settings in `words`.
+pub fn fitting(
+    options: &RecordOptions,
+    remedies: Vec<Remedy>,
+    kernels: &Kernels,
+    words: Words,
+) -> (Vec<Remedy>, Vec<Untried>) {
     let (mut fitting, mut untried) = (Vec::new(), Vec::new());
     let mut options = options.clone();
     for remedy in remedies {
@@ -156,7 +162,7 @@ pub fn fitting(options: &RecordOptions, remedies: Vec<Remedy>, kernels: &Kernels
             Ok(()) | Err(ChangeError::AlreadyMade) => Ok(()),
             Err(why) => Err(why),
         };
-        let made = remedy.changes.iter().try_for_each(check).and_then(|()| fits(&options, &with));
+        let made = remedy.changes.iter().try_for_each(check).and_then(|()| fits(&options, &with, words));
         match made {
             Ok(()) => {
                 options = with;
@@ -177,11 +183,11 @@ pub fn fitting(options: &RecordOptions, remedies: Vec<Remedy>, kernels: &Kernels
 
 /// Checks that the newest patches fit the guest beside the others. Two patches can change the same bytes, and a CPU
 /// stops at only a few functions.
-fn fits(before: &RecordOptions, with: &RecordOptions) -> Result<(), ChangeError> {
+fn fits(before: &RecordOptions, with: &RecordOptions, words: Words) -> Result<(), ChangeError> {
     if before.guest.patches == with.guest.patches {
         return Ok(());
     }
-    machine::check_patches(with).map_err(|why| ChangeError::NoPatch(why.to_string()))
+    machine::check_patches(with, words).map_err(|why| ChangeError::NoPatch(why.to_string()))
 }
 
 /// The confirmed remedies.
@@ -224,8 +230,12 @@ mod tests {
             Remedy { changes: vec![change], ..Remedy::default() }
         };
         let options = RecordOptions::of(GuestSpec { extra: words("-device pvpanic"), ..GuestSpec::default() });
-        let (fitting, untried) =
-            fitting(&options, vec![remedy("-bios a"), remedy("-bios b")], &Kernels::without_sources());
+        let (fitting, untried) = fitting(
+            &options,
+            vec![remedy("-bios a"), remedy("-bios b")],
+            &Kernels::without_sources(),
+            Words::default(),
+        );
         assert_eq!(fitting, [remedy("-bios a")]);
         let [one] = &untried[..] else { panic!("{untried:?}") };
         assert!(one.finding.about == "-bios b" && one.why.contains("`-device pvpanic`"), "{one:?}");
@@ -241,13 +251,14 @@ mod tests {
         options.observe.symbols.push(machine::SymbolFile { path, base: None });
         let patch = |text: &str| Remedy { changes: vec![Change::Patch(vec![text.to_owned()])], ..Remedy::default() };
         let texts = ["bytes@f0+0x1=7401:9090", "bytes@f0+0x2=01c3:9090", "call@f1+0x1=nop"];
-        let (fits, untried) = fitting(&options, texts.map(patch).to_vec(), &Kernels::without_sources());
+        let (fits, untried) =
+            fitting(&options, texts.map(patch).to_vec(), &Kernels::without_sources(), Words::default());
         assert_eq!(fits, [patch(texts[0]), patch(texts[2])]);
         let [one] = &untried[..] else { panic!("{untried:?}") };
         assert!(one.finding.about == texts[1] && one.why.contains("changes the same bytes"), "{one:?}");
         // A CPU can stop at 4 functions.
         let five = (0..5).map(|n| patch(&format!("call@f{n}+0x1=nop"))).collect();
-        let (fits, untried) = fitting(&options, five, &Kernels::without_sources());
+        let (fits, untried) = fitting(&options, five, &Kernels::without_sources(), Words::default());
         assert_eq!((fits.len(), untried.len()), (4, 1));
         assert!(
             untried[0].finding.about.contains("f4") && untried[0].why.contains("at most 4 functions"),

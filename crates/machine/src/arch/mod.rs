@@ -16,7 +16,9 @@ use std::borrow::Cow;
 use recording::GuestSpec;
 
 use crate::Error;
+use crate::refusal::text;
 use crate::vmm::channel::GuestChannel;
+use recording::Field;
 
 /// A Linux kernel's page tables and its unwind tables. Only those of x86-64 can be read yet.
 pub(crate) use x86_64::{orc, paging};
@@ -203,7 +205,8 @@ pub(crate) fn check(guest: &GuestSpec) -> Result<(), Error> {
         return Ok(());
     }
     let names = ALL.map(|arch| arch.name).join(", ");
-    Err(Error::option(format!("--arch {}: bootscope boots guests of {names}", guest.arch)))
+    let why = text![Field::Arch.is(&guest.arch), format!(": bootscope boots guests of {names}")];
+    Err(Error::refused(Field::Arch, why, ""))
 }
 
 /// True if an image that begins with these bytes has a [`plain_image`].

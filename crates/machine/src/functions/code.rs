@@ -17,7 +17,9 @@ use object::read::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache
 use recording::{GuestSpec, SymbolFile, open_regular};
 
 use crate::debug_info::{self, DebugInfo, Place};
+use crate::refusal::{Text, text};
 use crate::{Error, kernel_image, symbols};
+use recording::Field;
 
 /// Upper bound for a kernel image, packed or not.
 const MAX_IMAGE_BYTES: u64 = 256 << 20;
@@ -103,8 +105,8 @@ impl Code {
             variables: OnceCell::new(),
         };
         for file in files {
-            let what = format!("--symbols {file}");
-            code.lists.push(List::new(symbols::functions(file, false, &what)?, what.clone()));
+            let what = file.to_string();
+            code.lists.push(List::new(symbols::functions(file, false, &Field::Symbols.is(file).into())?, what.clone()));
             if file.base.is_none() && is_elf(&file.path) {
                 code.detailed.extend(open_regular(&file.path).ok().map(|image| (what, image)));
             }
@@ -128,13 +130,16 @@ impl Code {
             self.image = open_regular(kernel).map_or(Image::None, Image::File);
             self.is_loaded = true;
             self.detailed.extend(open_regular(kernel).ok().map(|image| (what.clone(), image)));
-            self.lists.push(List::new(symbols::functions(&file, false, &what)?, what));
+            self.lists.push(List::new(symbols::functions(&file, false, &what.clone().into())?, what));
             return Ok(());
         }
         let mut packed = Vec::new();
         let opened = open_regular(kernel).map_err(Error::unreadable(kernel))?;
         opened.take(MAX_IMAGE_BYTES).read_to_end(&mut packed).map_err(Error::unreadable(kernel))?;
-        let unnamed = |why| Error::option(format!("{what} does not name its functions: {why}: give --symbols"));
+        let unnamed = |why| {
+            let why = format!("{what} does not name its functions: {why}");
+            Error::refused(Field::Symbols, why, text!["give ", Field::Symbols])
+        };
         let elf = kernel_image::unpacked_image(&packed).map_err(unnamed)?.into_owned();
         let functions = kernel_image::functions(&elf).map_err(unnamed);
         self.image = Image::Memory(elf);
@@ -194,7 +199,7 @@ impl Code {
     ///
     /// # Errors
     /// If there is no such variable, or several. The message says why, and what to write instead.
-    pub(crate) fn variable(&self, text: &str, wants_kind: bool) -> Result<Found, String> {
+    pub(crate) fn variable(&self, text: &str, wants_kind: bool) -> Result<Found, Text> {
         let whole = self.symbol(text);
         if let Ok((address, size)) = whole {
             let is_named = !text.starts_with("0x");
@@ -207,10 +212,11 @@ impl Code {
                 Ok((address, size)) => {
                     let place = self.place(name, address, path)?;
                     let place = place.ok_or_else(|| {
-                        format!(
-                            "no file has debug information, which names the fields of {name}: give --symbols vmlinux of this \
-                             kernel, built with CONFIG_DEBUG_INFO, or write {name}+0xOFF:BYTES"
-                        )
+                        text![
+                            format!("no file has debug information, which names the fields of {name}: give "),
+                            Field::Symbols.is("vmlinux"),
+                            format!(" of this kernel, built with CONFIG_DEBUG_INFO, or write {name}+0xOFF:BYTES")
+                        ]
                     })?;
                     return Ok(Found { address, size, place: Some(place) });
                 }
@@ -239,7 +245,9 @@ impl Code {
             return Ok((address, None));
         }
         if matches!(self.image, Image::None) && self.detailed.is_empty() {
-            return Err(Unknown::Nothing(format!("no kernel image says where {name} is: write its address, 0x…")));
+            return Err(Unknown::Nothing(
+                format!("no kernel image says where {name} is: write its address, 0x…").into(),
+            ));
         }
         let all = self.variables.get_or_init(|| self.variables());
         let has_name = |known: &&NamedVariable| known.name == name || plain(&known.name) == name;
@@ -251,7 +259,7 @@ impl Code {
         match found.iter().take(2).collect::<Vec<_>>()[..] {
             [] => Err(Unknown::Nothing(unknown_variable(name, all))),
             [(address, size)] => Ok((*address, *size)),
-            _ => Err(Unknown::Useless(several("variables", name, &found.into_keys().collect()))),
+            _ => Err(Unknown::Useless(several("variables", name, &found.into_keys().collect()).into())),
         }
     }
 
@@ -315,13 +323,13 @@ fn in_image<'d>(image: impl ReadRef<'d>, address: u64, length: u64) -> Option<Ve
 /// The reason why a name leads to no variable.
 enum Unknown {
     /// There is no variable of this name.
-    Nothing(String),
+    Nothing(Text),
     /// The variable of this name cannot be read by its name.
-    Useless(String),
+    Useless(Text),
 }
 
 impl Unknown {
-    fn into_text(self) -> String {
+    fn into_text(self) -> Text {
         match self {
             Unknown::Nothing(why) | Unknown::Useless(why) => why,
         }
@@ -344,26 +352,32 @@ fn data<'d>(image: impl ReadRef<'d>) -> Vec<NamedVariable> {
 const PER_CPU_SECTION: &str = ".data..percpu";
 
 /// The reason why a per-CPU variable is not read, and what to do.
-fn of_each_cpu(name: &str, address: u64) -> String {
-    format!(
-        "each CPU has its own {name}, so its name is no place in memory. Read the one of a CPU by its address: record once with \
-         --watch '__per_cpu_offset:8@FUNC', which is CPU 0's (+0x8 is CPU 1's), add {address:#x} to the value that show prints, \
-         and watch that, 0xSUM:BYTES@FUNC"
-    )
+fn of_each_cpu(name: &str, address: u64) -> Text {
+    text![
+        format!(
+            "each CPU has its own {name}, so its name is no place in memory. Read the one of a CPU by its address: "
+        ),
+        "record once with ",
+        Field::Watch.is("'__per_cpu_offset:8@FUNC'"),
+        format!(
+            ", which is CPU 0's (+0x8 is CPU 1's), add {address:#x} to the value that show prints, and watch that, "
+        ),
+        "0xSUM:BYTES@FUNC"
+    ]
 }
 
-fn unknown_variable(name: &str, all: &[NamedVariable]) -> String {
+fn unknown_variable(name: &str, all: &[NamedVariable]) -> Text {
     let plain = all.iter().map(|known| plain(&known.name));
     let near: BTreeSet<(usize, Cow<'_, str>)> =
         plain.filter_map(|known| Some((likeness(name, &known)?, known))).collect();
     let near: Vec<&str> = near.iter().take(MAX_LISTED).map(|found| found.1.as_ref()).collect();
     let hint = if near.is_empty() {
-        "give --symbols vmlinux if the kernel does not list its variables, or write the address, 0xADDRESS:BYTES"
-            .to_owned()
+        let otherwise = " if the kernel does not list its variables, or write the address, 0xADDRESS:BYTES";
+        text!["give ", Field::Symbols.is("vmlinux"), otherwise]
     } else {
-        format!("there are {}", near.join(", "))
+        format!("there are {}", near.join(", ")).into()
     };
-    format!("no variable is called {name} in the kernel's image; {hint}")
+    text![format!("no variable is called {name} in the kernel's image; "), hint]
 }
 
 fn several(what: &str, name: &str, places: &BTreeSet<u64>) -> String {
@@ -473,7 +487,7 @@ pub(crate) mod tests {
             unknown_variable("system_stat", &all)
                 .contains("called system_stat in the kernel's image; there are system_state")
         );
-        assert!(unknown_variable("task", &all).contains("--symbols vmlinux"));
+        assert!(unknown_variable("task", &all).contains("symbols=vmlinux"));
         let twins = several("variables", "count", &BTreeSet::from([0x10, 0x20]));
         assert!(twins.contains("2 variables are called count, at 0x10, 0x20: write the address"), "{twins}");
     }
@@ -516,7 +530,7 @@ pub(crate) mod tests {
         let (_folder, code) = image("-g0");
         assert_eq!(code.variable("shared", true).unwrap().size, Some(8), "as its symbol says");
         let why = code.variable("vmem.stat.lookup", true).unwrap_err();
-        assert!(why.contains("--symbols vmlinux") && why.contains("vmem+0xOFF:BYTES"), "{why}");
+        assert!(why.contains("symbols=vmlinux") && why.contains("vmem+0xOFF:BYTES"), "{why}");
     }
 
     #[test]
@@ -531,9 +545,9 @@ pub(crate) mod tests {
 
     #[test]
     fn names_of_another_kernel_are_refused() {
-        let code = named(&[("--symbols a", &[(0x1000, "main")]), ("vmlinuz", &[(0x1010, "main"), (0x1020, "f")])]);
+        let code = named(&[("a", &[(0x1000, "main")]), ("vmlinuz", &[(0x1010, "main"), (0x1020, "f")])]);
         let why = code.find("main").unwrap_err();
-        assert!(why.contains("0x1000 by --symbols a") && why.contains("another kernel"), "{why}");
+        assert!(why.contains("0x1000 by a") && why.contains("another kernel"), "{why}");
         assert_eq!(code.find("f").unwrap().address, 0x1020);
     }
 }

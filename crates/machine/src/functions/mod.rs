@@ -17,8 +17,10 @@ use recording::{GuestSpec, ObserveSpec};
 use crate::Error;
 use crate::arch::{Arch, Mode, Registers};
 use crate::gdb::{Client, GdbError, Stopped, Thread};
+use crate::refusal::{Text, text};
 use code::{Code, Function};
 use patch::{Change, Planned, spaced};
+use recording::Field;
 use variable::Variable;
 
 /// Hardware breakpoints of a CPU.
@@ -49,23 +51,24 @@ impl Plan {
         }
         let code = Code::of(guest, &observe.symbols)?;
         let variable = observe.watch.as_ref().map(|watched| {
-            Variable::of(watched, &code).map_err(|why| Error::option(format!("--watch {watched}: {why}")))
+            Variable::of(watched, &code)
+                .map_err(|why| Error::refused(Field::Watch, text![Field::Watch.is(watched), ": ", why], ""))
         });
         let variable = variable.transpose()?;
         let mut patches: Vec<Planned> = Vec::new();
         for patch in &guest.patches {
-            let refused = |why| Error::option(format!("--patch {patch}: {why}"));
+            let refused = |why: String| Error::refused(Field::Patches, text![Field::Patches.is(patch), ": ", why], "");
             patches.push(Planned::of(patch, &code, arch).map_err(refused)?);
         }
-        refuse_overlap(&patches).map_err(|why| Error::option(format!("--patch {why}")))?;
+        refuse_overlap(&patches).map_err(|why| Error::refused(Field::Patches, text![Field::Patches.is(why)], ""))?;
         let plan = Plan { code, patches, variable };
         let stops: Vec<Function> = plan.functions().into_iter().filter(|function| plan.stops_at(function)).collect();
-        refuse_too_many(&stops).map_err(Error::option)?;
+        refuse_too_many(&stops).map_err(|why| Error::refused(Field::Patches, why, ""))?;
         Ok(Some(plan))
     }
 
     /// A description of the patches that are not written yet, without which the boot is not the requested one.
-    pub(crate) fn missed(&self) -> Option<String> {
+    pub(crate) fn missed(&self) -> Option<Text> {
         missed(&self.patches, &[])
     }
 
@@ -104,17 +107,19 @@ fn read_at(client: &mut Client, variable: &Variable) -> Result<Vec<u8>, GdbError
 }
 
 /// Refuses more functions than a CPU has breakpoints.
-fn refuse_too_many(stops: &[Function]) -> Result<(), String> {
+fn refuse_too_many(stops: &[Function]) -> Result<(), Text> {
     if stops.len() <= MAX_BREAKPOINTS {
         return Ok(());
     }
     let names: Vec<&str> = stops.iter().map(|function| function.name.as_str()).collect();
-    Err(format!(
-        "the boot has to stop at {} functions ({}), and a CPU can stop at {MAX_BREAKPOINTS}: give --patch and --watch at \
-         most {MAX_BREAKPOINTS} functions",
-        stops.len(),
-        names.join(", ")
-    ))
+    let (count, names) = (stops.len(), names.join(", "));
+    Err(text![
+        format!("the boot has to stop at {count} functions ({names}), and a CPU can stop at {MAX_BREAKPOINTS}: give "),
+        Field::Patches,
+        " and ",
+        Field::Watch,
+        format!(" at most {MAX_BREAKPOINTS} functions")
+    ])
 }
 
 /// Refuses two patches of the same bytes: only the last one would take effect.
@@ -131,7 +136,7 @@ fn refuse_overlap(patches: &[Planned]) -> Result<(), String> {
 
 /// A description of the patches that were not written, because the boot did not enter their functions before its end mark. `late` are
 /// functions that it entered after the end mark.
-fn missed(waiting: &[Planned], late: &[(Function, i64)]) -> Option<String> {
+fn missed(waiting: &[Planned], late: &[(Function, i64)]) -> Option<Text> {
     let entry = |planned: &Planned| late.iter().find(|late| late.0.address == planned.function.address);
     let (too_late, never): (Vec<&Planned>, Vec<&Planned>) =
         waiting.iter().partition(|planned| entry(planned).is_some());
@@ -139,30 +144,37 @@ fn missed(waiting: &[Planned], late: &[(Function, i64)]) -> Option<String> {
         |planned: &[&Planned]| planned.iter().map(|planned| planned.text.as_str()).collect::<Vec<&str>>().join(", ");
     let of_never = never.first().map(|first| {
         let Function { name, address, .. } = &first.function;
-        format!(
-            "not written: {}: the boot never came to {name} at {address:#x}. Name a function that this boot calls; a \
-             kernel that was not started by --kernel may also lie elsewhere than its symbols say",
-            texts(&never)
-        )
+        let never = texts(&never);
+        text![
+            format!(
+                "not written: {never}: the boot never came to {name} at {address:#x}. Name a function that this boot "
+            ),
+            "calls; a kernel that was not started by ",
+            Field::Kernel,
+            " may also lie elsewhere than its symbols say"
+        ]
     });
     let of_late = too_late.first().and_then(|first| entry(first)).map(|(function, at_ns)| {
-        format!(
-            "not written: {}: the boot came to {} only after its end mark, {} ms after the start. Name a function \
-             that runs earlier, or a later end mark with --until",
-            texts(&too_late),
-            function.name,
-            at_ns / 1_000_000
-        )
+        let (late, name, at_ms) = (texts(&too_late), &function.name, at_ns / 1_000_000);
+        text![
+            format!(
+                "not written: {late}: the boot came to {name} only after its end mark, {at_ms} ms after the start. "
+            ),
+            "Name a function that runs earlier, or a later end mark with ",
+            Field::Until
+        ]
     });
-    let both: Vec<String> = of_never.into_iter().chain(of_late).collect();
-    (!both.is_empty()).then(|| both.join("; "))
+    match (of_never, of_late) {
+        (Some(never), Some(late)) => Some(text![never, "; ", late]),
+        (never, late) => never.or(late),
+    }
 }
 
 /// The reason why planned work was not done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Undone {
     /// A request does not fit the guest.
-    Refused(String),
+    Refused(Text),
     /// The stub failed: the vCPUs may stand still.
     Failed(String),
 }
@@ -244,7 +256,7 @@ impl FunctionStops {
     }
 
     /// A description of the patches that were not written, because the boot did not enter their functions before its end mark.
-    pub(crate) fn missed(&self) -> Option<String> {
+    pub(crate) fn missed(&self) -> Option<Text> {
         missed(&self.waiting, &self.late)
     }
 
@@ -325,7 +337,7 @@ impl FunctionStops {
                 }
                 Ok(_) => later.push(planned),
                 Err(_) if Some(planned.function.address) != entered => later.push(planned),
-                Err(why) => return Err(Undone::Refused(format!("{}: {why}", planned.text))),
+                Err(why) => return Err(Undone::Refused(format!("{}: {why}", planned.text).into())),
             }
         }
         self.waiting = later;
@@ -369,7 +381,7 @@ impl FunctionStops {
         match self.known(found)? {
             Some(found) if found != change.after => {
                 let (found, wanted) = (spaced(&found), spaced(&change.after));
-                Err(Undone::Refused(format!("{text}: {wanted} was written, and the guest has {found} there")))
+                Err(Undone::Refused(format!("{text}: {wanted} was written, and the guest has {found} there").into()))
             }
             _ => Ok(()),
         }

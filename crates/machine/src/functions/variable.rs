@@ -6,6 +6,7 @@ use recording::Watched;
 
 use super::code::{Code, Found, Function};
 use crate::debug_info::Place;
+use crate::refusal::Text;
 
 /// Upper bound for the stops at which the variable is read. Each stop takes the guest about a millisecond.
 const MAX_STOPS: usize = 2000;
@@ -38,12 +39,12 @@ impl Variable {
     ///
     /// # Errors
     /// If the variable, its size or a function is not known. The message says what to write.
-    pub(crate) fn of(watched: &Watched, code: &Code) -> Result<Variable, String> {
+    pub(crate) fn of(watched: &Watched, code: &Code) -> Result<Variable, Text> {
         let name = &watched.variable;
         let is_whole = watched.offset == 0 && watched.bytes.is_none();
         let Found { address: start, size, place } = code.variable(name, is_whole)?;
         if let Some(place) = place {
-            return Variable::placed(watched, code, start, place);
+            return Ok(Variable::placed(watched, code, start, place)?);
         }
         let whole = size.filter(|_| watched.offset == 0).and_then(|size| u8::try_from(size).ok());
         let bytes = watched.bytes.or(whole.filter(|bytes| [1, 2, 4, 8].contains(bytes)));
@@ -52,7 +53,7 @@ impl Variable {
             None => format!("nothing says how many bytes {name} has: write {name}:8, or as many as it has"),
         })?;
         if size.is_some_and(|size| watched.offset.saturating_add(bytes.into()) > size) {
-            return Err(format!("{name} has {} bytes: +{:#x} is not in it", size.unwrap_or(0), watched.offset));
+            return Err(format!("{name} has {} bytes: +{:#x} is not in it", size.unwrap_or(0), watched.offset).into());
         }
         let address = start.wrapping_add(watched.offset);
         Ok(Variable::new(watched, address, bytes, entered(watched, code)?))

@@ -54,7 +54,7 @@ pub enum NoTrace {
     /// The image has the data, but the guest does not say where the kernel runs.
     #[error(
         "the kernel has not written its VMCOREINFO note, which says where it runs: it does so among its initcalls, with \
-         CONFIG_VMCORE_INFO; record with --trace none --append initcall_debug to have its log instead"
+         CONFIG_VMCORE_INFO"
     )]
     NotLocated,
     /// The kernel has no trace buffer.

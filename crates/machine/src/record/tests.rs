@@ -366,7 +366,7 @@ fn a_stub_that_goes_away_ends_the_readings_and_not_the_boot() {
     assert!(watch.watched().unwrap().ends_with(" 263 f\n"), "what was read is kept: {:?}", watch.watched());
     assert_eq!(*done.lock().unwrap(), ["let run"], "the vCPUs may have stood still");
     let notes = watch.finish(None).notes.join("\n");
-    assert!(notes.contains("--watch ended early: the gdbstub ") && notes.contains("record once more"), "{notes}");
+    assert!(notes.contains("watch ended early: the gdbstub ") && notes.contains("record once more"), "{notes}");
 }
 
 #[test]

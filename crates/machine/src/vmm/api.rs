@@ -67,8 +67,9 @@ impl Request {
 
 /// A path as a JSON string, which must be UTF-8. `name` is the VMM that receives it.
 pub(super) fn utf8_path<'p>(path: &'p Path, name: &str) -> Result<&'p str, Error> {
-    path.to_str()
-        .ok_or_else(|| Error::option(format!("{}: {name} takes only paths in UTF-8: rename the file", path.display())))
+    path.to_str().ok_or_else(|| {
+        Error::Unusable(format!("{}: {name} takes only paths in UTF-8: rename the file", path.display()))
+    })
 }
 
 /// A connection to the API.

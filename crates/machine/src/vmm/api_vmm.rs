@@ -78,7 +78,7 @@ impl<I: Copy + Send + 'static> ApiVmm<I> {
         ends_with_us(&mut command);
         let zero = Zero { moment: Moment::now(), ns: monotonic_ns() };
         let binary = PathBuf::from(command.get_program());
-        let child = command.spawn().map_err(|e| Error::VmmBroken { binary, why: e.to_string() })?;
+        let child = command.spawn().map_err(|e| Error::VmmBroken { binary, why: e.to_string().into() })?;
         Ok(ApiVmm {
             name,
             process: Process::new(&child),

@@ -35,6 +35,7 @@ use crate::Error;
 use crate::clock::Moment;
 use crate::cpu_time::CpuTimes;
 use crate::memory::Extent;
+use crate::refusal::Text;
 use channel::Wire;
 
 /// Output on a pipe is stamped at most this late, on a host that is not overloaded.
@@ -211,7 +212,7 @@ pub(crate) trait Vmm: fmt::Debug {
     }
 
     /// Notes for the recording on the quality of the output and its stamps, in sentences.
-    fn notes(&self) -> Vec<String> {
+    fn notes(&self) -> Vec<Text> {
         Vec::new()
     }
 

@@ -14,27 +14,27 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_pro
 
 use crate::Error;
 use crate::child::ends_with_us;
+use crate::refusal::{Text, text};
 use crate::vmm::{Exit, Used};
+use recording::Field;
 
 /// Longest wait for all threads of a process to stop.
 const MAX_STOP_WAIT: Duration = Duration::from_millis(500);
 const STOP_POLL_INTERVAL: Duration = Duration::from_micros(200);
 
-/// Fails unless the path is the program itself. `option` is the option that names it.
+/// Fails unless the path is the program itself. `option` names it in messages.
 ///
 /// The VMM of a wrapper script is the script's child. When bootscope ends, the kernel would kill the script, and the VMM would run on
 /// for ever. bootscope would also stamp and measure the script.
-pub(super) fn check_program(path: &Path, vmm: &str, option: &str) -> Result<(), Error> {
+pub(super) fn check_program(path: &Path, vmm: &str, option: impl Into<Text>) -> Result<(), Error> {
     let mut magic = [0; 4];
-    let broken = |why: String| Error::VmmBroken { binary: path.to_path_buf(), why };
-    File::open(path).and_then(|mut file| file.read_exact(&mut magic)).map_err(|e| broken(e.to_string()))?;
+    let broken = |why: Text| Error::VmmBroken { binary: path.to_path_buf(), why };
+    File::open(path).and_then(|mut file| file.read_exact(&mut magic)).map_err(|e| broken(e.to_string().into()))?;
     if magic == *b"\x7fELF" {
         return Ok(());
     }
-    Err(broken(format!(
-        "it is a script that starts {vmm}, and if bootscope were killed, {vmm} would run on: name the program itself \
-         with {option}"
-    )))
+    let why = format!("it is a script that starts {vmm}, and if bootscope were killed, {vmm} would run on: ");
+    Err(broken(text![why, "name the program itself with ", option]))
 }
 
 /// The program of a VMM that runs guests only with KVM.
@@ -51,14 +51,12 @@ impl Binary {
     /// # Errors
     /// If it is not there, is a script, or is another program.
     pub(super) fn find(binary: &Path, kind: VmmKind, prefix: &str) -> Result<Binary, Error> {
-        let (name, option) = (kind.name(), kind.as_str());
         let path = which(binary).ok_or_else(|| {
-            let binary = binary.display();
-            Error::option(format!(
-                "{binary} is not there: put {name} into $PATH, or name it with --vmm /path/to/{option}"
-            ))
+            let program = Field::Vmm.is(format!("/path/to/{}", kind.as_str()));
+            let instead = text![format!("put {} into $PATH, or name it with ", kind.name()), program];
+            Error::VmmMissing { binary: binary.to_path_buf(), instead }
         })?;
-        check_program(&path, name, "--vmm")?;
+        check_program(&path, kind.name(), Field::Vmm)?;
         let version = ask_version(&path, prefix)?;
         Ok(Binary { path, version })
     }
@@ -79,7 +77,7 @@ pub(super) fn which(binary: &Path) -> Option<PathBuf> {
 /// # Errors
 /// If it does not run, or prints something else.
 pub(super) fn ask_version(path: &Path, prefix: &str) -> Result<String, Error> {
-    let broken = |why: String| Error::VmmBroken { binary: path.to_path_buf(), why };
+    let broken = |why: String| Error::VmmBroken { binary: path.to_path_buf(), why: why.into() };
     let mut command = Command::new(path);
     ends_with_us(command.arg("--version").stdin(Stdio::null()));
     let output = command.output().map_err(|e| broken(e.to_string()))?;

@@ -38,11 +38,13 @@ use crate::lines::{Lines, shown};
 use crate::memory::{Limited, TaskList};
 use crate::options::RecordOptions;
 use crate::profile::GuestProfile;
+use crate::refusal::{Text, Words, text};
 use crate::stops::{Names, OnStacks, SilenceWatch};
 use crate::transfer::EvidenceTransfer;
 use crate::vmm::channel::GuestChannel;
 use crate::vmm::{Heard, News, Source, Vmm};
 use crate::{Error, Observer, Progress, Stage, arch};
+use recording::Field;
 
 /// Longest wait for output before other work is done.
 const TICK: Duration = Duration::from_millis(50);
@@ -127,7 +129,14 @@ impl<'a> Watch<'a> {
         Ok(Watch {
             facts: Facts { vmm: vm.name(), arrival_error_ns: vm.arrival_error_ns(), ..Facts::default() },
             transfer: EvidenceTransfer::new(),
-            streams: Streams::begin(options, vm.name(), options.firmware_port(), channel.as_deref(), writer)?,
+            streams: Streams::begin(
+                options,
+                observer.words(),
+                vm.name(),
+                options.firmware_port(),
+                channel.as_deref(),
+                writer,
+            )?,
             vm,
             writer,
             console: Lines::default(),
@@ -170,14 +179,15 @@ impl<'a> Watch<'a> {
     /// Starts the held vCPUs, and executes the plan for stops at functions. The wait for the VMM ends at the boot's timeout, or when
     /// the user stops the recording.
     pub(crate) fn stop_at_functions(&mut self, plan: Plan, arch: &'static Arch) {
-        self.facts.missed = plan.missed();
-        let limit = self.limit(i64::MAX);
+        self.facts.missed = plan.missed().map(|missed| self.spelled(missed));
+        let (limit, words) = (self.limit(i64::MAX), self.words());
         let begun = match stub(&mut *self.vm) {
             Some(client) => {
                 let functions = self.functions.insert(FunctionStops::new(plan, client, arch));
                 let begun = functions.begin(&mut || limit.is_over(&*self.vm, &self.observer));
                 if begun.is_ok() {
-                    self.facts.missed = functions.missed();
+                    let missed = functions.missed();
+                    self.facts.missed = missed.map(|missed| missed.in_words(words).to_string());
                 }
                 begun
             }
@@ -195,29 +205,40 @@ impl<'a> Watch<'a> {
         self.functions.as_ref().and_then(FunctionStops::watched)
     }
 
+    /// The words of the user.
+    pub(crate) fn words(&self) -> Words {
+        self.observer.borrow().words()
+    }
+
+    /// A text in the words of the user.
+    fn spelled(&self, text: Text) -> String {
+        text.in_words(self.words()).to_string()
+    }
+
     fn take_undone(&mut self, result: Result<(), Undone>) {
         let what = match result {
             Ok(()) => return,
-            Err(Undone::Refused(why)) => format!("--patch {why}"),
+            Err(Undone::Refused(why)) => text![Field::Patches, " ", why],
             Err(Undone::Failed(why)) => {
                 self.resume_count = Some(0);
                 self.vm.resume_vcpus();
                 if self.facts.missed.is_none() {
                     // All patches were written, so only evidence is missing.
-                    self.facts.watch_failure.get_or_insert(format!(
-                        "--watch ended early: {why}. The boot went on, and what was read before is kept: record once more for the rest"
-                    ));
+                    let why = format!(" ended early: {why}. The boot went on, and what was read before is kept: ");
+                    let note = self.spelled(text![Field::Watch, why, "record once more for the rest"]);
+                    self.facts.watch_failure.get_or_insert(note);
                     return;
                 }
-                format!("--patch was not written: {why}")
+                text![Field::Patches, format!(" was not written: {why}")]
             }
         };
-        let at_ns = self.vm.elapsed_ns();
+        let (at_ns, what) = (self.vm.elapsed_ns(), self.spelled(what));
         self.facts.unpatched.get_or_insert(Seen { at_ns, what });
     }
 
     /// Handles vCPUs that have stopped at a function.
     fn look_at_functions(&mut self, is_over: &dyn Fn(&Facts) -> bool) {
+        let words = self.words();
         let Some(functions) = &mut self.functions else { return };
         let facts = &mut self.facts;
         if facts.gone || facts.unpatched.is_some() {
@@ -225,7 +246,7 @@ impl<'a> Watch<'a> {
         }
         let is_over = is_over(facts);
         let looked = functions.look(&|| self.vm.elapsed_ns(), is_over);
-        facts.missed = functions.missed();
+        facts.missed = functions.missed().map(|missed| missed.in_words(words).to_string());
         let client = functions.give_away();
         if let (Some(client), Some(silence)) = (client, &mut self.silence) {
             silence.set_client(client);

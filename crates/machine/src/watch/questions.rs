@@ -5,8 +5,11 @@ use super::limit::Limit;
 use super::{TICK, Watch};
 use crate::Error;
 use crate::hang::{Movement, Now};
+use crate::memory::NoTrace;
 use crate::memory::{EventLog, GuestRam, KernelLog, KernelTrace, Limited, PhysicalMemory, TraceImage};
+use crate::refusal::{Text, text};
 use crate::vmm::{Answer, Cpus, Question, Ticket};
+use recording::Field;
 
 /// Longest wait for an answer of the VMM.
 const MAX_ANSWER_NS: i64 = 5_000_000_000;
@@ -57,12 +60,22 @@ impl Watch<'_> {
 
     /// Reads the kernel's trace from guest memory. The inner error is the reason why that is impossible. The guest is stopped first, and
     /// stays stopped.
-    pub(crate) fn kernel_trace(&mut self, image: &TraceImage) -> Result<Result<KernelTrace, String>, Error> {
+    pub(crate) fn kernel_trace(&mut self, image: &TraceImage) -> Result<Result<KernelTrace, Text>, Error> {
         if self.ask(Question::Stop)? != Some(Answer::Stopped) {
-            return Ok(Err("the machine did not stop, and writes on into its trace: end it with --timeout".to_owned()));
+            let why = "the machine did not stop, and writes on into its trace: end it with ";
+            return Ok(Err(text![why, Field::Timeout]));
         }
         let trace = self.read_memory(|memory| image.read(memory))?;
-        Ok(trace.and_then(|trace| trace.map_err(|error| error.to_string())))
+        Ok(match trace {
+            Ok(trace) => trace.map_err(|why| match why {
+                NoTrace::NotLocated => {
+                    let (events, append) = (Field::TraceEvents.is(false), Field::Append.is("initcall_debug"));
+                    text![why.to_string(), "; record with ", events, " ", append, " to have its log instead"]
+                }
+                why => why.to_string().into(),
+            }),
+            Err(why) => Err(why.into()),
+        })
     }
 
     /// Reads the event log from guest memory, if the guest keeps one.

@@ -4,8 +4,10 @@ use recording::{Stream, Writer};
 
 use crate::Error;
 use crate::options::RecordOptions;
+use crate::refusal::{Words, text};
 use crate::vmm::Source;
 use crate::vmm::channel::GuestChannel;
+use recording::Field;
 
 /// A stream with its source and name.
 struct NamedStream {
@@ -21,13 +23,14 @@ impl Streams {
     /// Begins the streams. `channel` is the guest's, if it has one.
     pub(super) fn begin(
         options: &RecordOptions,
+        words: Words,
         vmm: &str,
         firmware: Option<u16>,
         channel: Option<&dyn GuestChannel>,
         writer: &mut Writer,
     ) -> Result<Streams, Error> {
         let vmm = match options.guest.board {
-            Some(_) => "what --power-cycle printed".to_owned(),
+            Some(_) => text!["what ", Field::PowerCycle, " printed"].in_words(words).to_string(),
             None => format!("{vmm}'s standard output and error"),
         };
         let firmware = firmware.map(|port| format!("the firmware's debug port {port:#x}"));

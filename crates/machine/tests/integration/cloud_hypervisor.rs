@@ -212,7 +212,7 @@ fn what_it_refuses_leaves_no_recording() {
 fn one_that_is_not_there_or_another_program_is_named() {
     let came = |program: &str| Boot::of(VMM, program.into(), &guest("x", &[]), "never").came.unwrap_err().to_string();
     let error = came("/nonexistent/cloud-hypervisor");
-    assert!(error.contains("/nonexistent/cloud-hypervisor is not there") && error.contains("--vmm"), "{error}");
+    assert!(error.contains("/nonexistent/cloud-hypervisor is not there") && error.contains("vmm=/path/to/"), "{error}");
     let error = came("/bin/true");
     assert!(error.contains("/bin/true does not work") && error.contains("--version"), "{error}");
 }

@@ -94,5 +94,5 @@ fn what_firecracker_refuses_leaves_no_recording() {
 fn a_firecracker_that_is_not_there_is_named() {
     let boot = Boot::of(VmmKind::Firecracker, "/nonexistent/firecracker".into(), &guest("x", &[]), "never");
     let error = boot.came.as_ref().unwrap_err().to_string();
-    assert!(error.contains("/nonexistent/firecracker is not there") && error.contains("--vmm"), "{error}");
+    assert!(error.contains("/nonexistent/firecracker is not there") && error.contains("vmm=/path/to/"), "{error}");
 }

@@ -1,58 +1,35 @@
 //! Refuses options that Firecracker does not support, each with the alternative. It starts no program.
 
-use recording::{Init, Until};
+use recording::Field;
 
-use super::NAME;
 use crate::image::{disk_format, head};
-use crate::vmm::unsupported_options::{disks, refuse, refuse_qemu_options};
+use crate::option_table::Booter;
+use crate::refusal::text;
+use crate::vmm::unsupported_options::{disks, refuse_qemu_options};
 use crate::{Error, RecordOptions};
-
-/// The value of `--vmm`.
-const OPTION: &str = "firecracker";
 
 /// Checks that Firecracker supports all options of a recording.
 ///
 /// # Errors
 /// The first option that it does not support.
 pub(crate) fn check(options: &RecordOptions) -> Result<(), Error> {
-    refuse_qemu_options(options, NAME, OPTION)?;
+    const BOOTER: Booter = Booter::Firecracker;
+    refuse_qemu_options(options, BOOTER)?;
     let guest = &options.guest;
-    refuse(
-        OPTION,
-        &[
-            (
-                guest.init == Init::Guest,
-                "--init guest",
-                "Firecracker gives bootscope's process 1 no way for its messages; use --init keep, and the guest's own runs",
-            ),
-            (guest.workload.is_some(), "--workload", "it needs bootscope's process 1; use --vmm qemu"),
-            (
-                matches!(guest.until, Until::Process(_)),
-                "--until process:",
-                "bootscope cannot read its guest's memory; use a line of the console",
-            ),
-            (
-                guest.until == Until::PowerOff,
-                "--until power-off",
-                "its guests end by a reset; use --until 'reboot: Restarting system', which Linux prints before it",
-            ),
-            (
-                guest.kernel.is_none(),
-                "no --kernel",
-                "Firecracker starts a kernel and no disk; give an ELF image (vmlinux)",
-            ),
-        ],
-    )?;
-    if let Some(kernel) = &guest.kernel {
-        let what = format!("--kernel {}", kernel.display());
-        const WHY: &str =
-            "Firecracker starts ELF images; of a bzImage, the kernel's own scripts/extract-vmlinux makes one";
-        refuse(OPTION, &[(!head(kernel)?.starts_with(b"\x7fELF"), &what, WHY)])?;
+    let Some(kernel) = &guest.kernel else {
+        let why = "Firecracker starts a kernel and no disk";
+        return Err(Error::refused(Field::Kernel, why, text!["give an ELF image (vmlinux) with ", Field::Kernel]));
+    };
+    if !head(kernel)?.starts_with(b"\x7fELF") {
+        let instead = "of a bzImage, the kernel's own scripts/extract-vmlinux makes one";
+        return Err(BOOTER.refusal(Field::Kernel.is(kernel.display()), "Firecracker starts ELF images", instead));
     }
-    for (disk, _) in disks(guest) {
-        let what = disk.display().to_string();
-        const WHY: &str = "it is no raw image; `qemu-img convert -O raw` makes one";
-        refuse(OPTION, &[(disk_format(disk)? != "raw", &what, WHY)])?;
+    for (disk, is_root) in disks(guest) {
+        if disk_format(disk)? != "raw" {
+            let field = if is_root { Field::Root } else { Field::Disks };
+            let instead = "`qemu-img convert -O raw` makes one";
+            return Err(BOOTER.refusal(field.is(disk.display()), "it is no raw image", instead));
+        }
     }
     Ok(())
 }
@@ -60,7 +37,7 @@ pub(crate) fn check(options: &RecordOptions) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use recording::{Accel, GuestSpec, ObserveSpec, VmmKind};
+    use recording::{Accel, GuestSpec, Init, ObserveSpec, Until, VmmKind};
 
     #[test]
     fn unsupported_options_are_refused_with_what_to_do() {
@@ -84,23 +61,26 @@ mod tests {
             let mut options = base();
             change(&mut options.guest, &mut options.observe);
             let error = check(&options).unwrap_err().to_string();
-            assert!(error.starts_with(named) && error.contains(instead) && error.contains("firecracker"), "{error}");
+            assert!(
+                error.starts_with(named) && error.contains(instead) && error.to_lowercase().contains("firecracker"),
+                "{error}"
+            );
         };
-        refuses(&|g, _| g.arch = "aarch64".to_owned(), "--arch aarch64", "--vmm qemu");
-        refuses(&|g, _| g.accel = Accel::Tcg, "--accel tcg", "leave it out");
-        refuses(&|g, _| g.deterministic = true, "--deterministic", "--vmm qemu");
-        refuses(&|g, _| g.machine = "q35".to_owned(), "--machine q35", "leave it out");
-        refuses(&|g, _| g.extra = vec!["-nic".to_owned()], "arguments", "leave them out");
-        refuses(&|g, _| g.init = Init::Guest, "--init guest", "--init keep");
-        refuses(&|_, o| o.calls = true, "--trace calls", "--vmm qemu");
-        refuses(&|_, o| o.silence_ms = Some(100), "--silence", "--vmm qemu");
-        refuses(&|g, _| g.dax = true, "--dax", "--vmm qemu");
-        refuses(&|g, _| g.workload = Some("ls".to_owned()), "--workload", "--vmm qemu");
-        refuses(&|g, _| g.until = Until::Tcp(22), "--until a port", "a line");
-        refuses(&|g, _| g.until = Until::PowerOff, "--until power-off", "Restarting");
-        refuses(&|g, _| g.until = Until::Process("x".to_owned()), "--until process:", "a line");
-        refuses(&|g, _| g.kernel = None, "no --kernel", "vmlinux");
-        refuses(&|g, _| g.kernel = Some(bzimage.clone()), "--kernel", "extract-vmlinux");
-        refuses(&|g, _| g.disks = vec![qcow2.clone()], &qcow2.display().to_string(), "qemu-img convert");
+        refuses(&|g, _| g.arch = "aarch64".to_owned(), "arch=aarch64", "vmm=qemu");
+        refuses(&|g, _| g.accel = Accel::Tcg, "accel=tcg", "leave it out");
+        refuses(&|g, _| g.deterministic = true, "deterministic", "vmm=qemu");
+        refuses(&|g, _| g.machine = "q35".to_owned(), "machine=q35", "leave it out");
+        refuses(&|g, _| g.extra = vec!["-nic".to_owned()], "extra", "leave them out");
+        refuses(&|g, _| g.init = Init::Guest, "init=guest", "init=keep");
+        refuses(&|_, o| o.calls = true, "calls", "vmm=qemu");
+        refuses(&|_, o| o.silence_ms = Some(100), "silence_ms", "vmm=qemu");
+        refuses(&|g, _| g.dax = true, "dax", "vmm=qemu");
+        refuses(&|g, _| g.workload = Some("ls".to_owned()), "workload", "vmm=qemu");
+        refuses(&|g, _| g.until = Until::Tcp(22), "until=a port", "a line");
+        refuses(&|g, _| g.until = Until::PowerOff, "until=power-off", "Restarting");
+        refuses(&|g, _| g.until = Until::Process("x".to_owned()), "until=process:", "a line");
+        refuses(&|g, _| g.kernel = None, "Firecracker starts a kernel", "vmlinux");
+        refuses(&|g, _| g.kernel = Some(bzimage.clone()), "kernel=/", "extract-vmlinux");
+        refuses(&|g, _| g.disks = vec![qcow2.clone()], &format!("disks={}", qcow2.display()), "qemu-img convert");
     }
 }

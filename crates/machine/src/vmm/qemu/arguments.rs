@@ -21,7 +21,10 @@ use super::escape::escaped;
 use super::root_device;
 use crate::Error;
 use crate::image::disk_format;
+use crate::option_table::add_qemu_arguments;
 use crate::vmm::channel::Wire;
+use crate::vmm_line::VmmLine;
+use recording::Field;
 
 /// Descriptors that QEMU inherits.
 #[derive(Clone, Debug)]
@@ -72,15 +75,13 @@ pub(crate) fn arguments(
     fds: &Inherited,
     plugin: Option<&Plugin<'_>>,
 ) -> Result<Vec<String>, Error> {
-    let mut line = Line::default();
+    let mut line = VmmLine::default();
     line.machine(guest, cpu, fds)?;
+    add_qemu_arguments(guest, &mut line)?;
     line.boot(guest, kernel_line, fds)?;
     line.disks(guest)?;
     line.network(guest, fds.port);
     line.watch(fds, crate::arch::of(guest).console_place(guest));
-    if guest.deterministic {
-        line.deterministic();
-    }
     if let Some(plugin) = plugin {
         line.plugin(guest, plugin)?;
     }
@@ -88,19 +89,7 @@ pub(crate) fn arguments(
     Ok(line.0)
 }
 
-#[derive(Default)]
-struct Line(Vec<String>);
-
-impl Line {
-    fn flag(&mut self, flag: &str) {
-        self.0.push(flag.to_owned());
-    }
-
-    fn pair(&mut self, flag: &str, value: impl Into<String>) {
-        self.flag(flag);
-        self.0.push(value.into());
-    }
-
+impl VmmLine {
     fn plugin(&mut self, guest: &GuestSpec, plugin: &Plugin<'_>) -> Result<(), Error> {
         let mut value = escaped(plugin.object)?;
         let mut add =
@@ -132,26 +121,19 @@ impl Line {
             Cpu::Translated(None) => {}
         }
         self.pair("-m", format!("{mib}M{}", root_device::room(guest)?));
-        self.pair("-smp", guest.cpus.to_string());
         Ok(())
     }
 
     fn boot(&mut self, guest: &GuestSpec, kernel_line: &str, fds: &Inherited) -> Result<(), Error> {
-        if let Some(bios) = &guest.bios {
-            let text = bios.to_str().ok_or_else(|| Error::option("the firmware's path is not UTF-8: link it"))?;
-            self.pair("-bios", text);
-        }
         let Some(kernel) = &guest.kernel else {
             return Ok(());
         };
-        let text = kernel.to_str().ok_or_else(|| Error::option("the kernel's path is not UTF-8: link it"))?;
-        self.pair("-kernel", text);
+        self.path("-kernel", Field::Kernel, kernel)?;
         if let Some(fd) = fds.initrd {
             self.pair("-initrd", format!("/proc/self/fd/{fd}"));
         }
         if let Some(dtb) = &guest.dtb {
-            let text = dtb.to_str().ok_or_else(|| Error::option("the device tree's path is not UTF-8: link it"))?;
-            self.pair("-dtb", text);
+            self.path("-dtb", Field::Dtb, dtb)?;
         }
         self.pair("-append", kernel_line);
         Ok(())
@@ -237,15 +219,6 @@ impl Line {
     /// Adds a character device that writes to a pipe, by its path in `/proc`. A socket would cost QEMU more, and no answer goes back.
     fn pipe(&mut self, id: &str, fd: RawFd) {
         self.pair("-chardev", format!("file,id={id},path=/proc/self/fd/{fd}"));
-    }
-
-    fn deterministic(&mut self) {
-        // One instruction lasts one nanosecond, idle time is skipped, and every clock follows the guest's.
-        self.pair("-icount", "shift=0,sleep=off");
-        self.pair("-rtc", "base=2020-01-01T00:00:00,clock=vm");
-        self.pair("-seed", "1");
-        // The default network card and drives depend on the host's timing.
-        self.flag("-nodefaults");
     }
 }
 

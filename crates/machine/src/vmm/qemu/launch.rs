@@ -131,7 +131,7 @@ pub(super) fn start(
     let zero = Zero { moment: Moment::now(), ns: monotonic_ns() };
     let plugin = plugin(instruments, zero);
     command.args(arguments(launch.guest, cpu, launch.kernel_line, &fds, plugin.as_ref())?);
-    let broken = |e: io::Error| Error::VmmBroken { binary: qemu.to_path_buf(), why: e.to_string() };
+    let broken = |e: io::Error| Error::VmmBroken { binary: qemu.to_path_buf(), why: e.to_string().into() };
     let child = command.spawn().map_err(broken)?;
     Ok(Machine {
         process: Process::new(&child),

@@ -19,9 +19,11 @@ use super::{NAME, launch};
 use crate::check::WHY_NOT_REPEATED;
 use crate::child::ends_with_us;
 use crate::library::PLUGIN;
+use crate::refusal::text;
 use crate::vmm::process::{ask_version, check_program, which};
 use crate::vmm::{Launch, Program, Vmm};
 use crate::{Error, arch, library, memo};
+use recording::Field;
 
 /// The first version with the option syntax of `-action`, `memory-backend` for every machine, and `-S` with a socket by descriptor.
 const OLDEST_VERSION: (u32, u32) = (6, 0);
@@ -59,7 +61,11 @@ struct PluginTaken {
 impl Qemu {
     /// Finds the binary, by path or in `$PATH`, and checks its version.
     pub(crate) fn find(binary: &Path) -> Result<Qemu, Error> {
-        let missing = || Error::VmmMissing { binary: binary.to_path_buf() };
+        let missing = || {
+            let get = "install QEMU (Debian: apt install qemu-system-x86, for ARM guests qemu-system-arm, for riscv64 \
+                       qemu-system-misc or -riscv), or name it with ";
+            Error::VmmMissing { binary: binary.to_path_buf(), instead: text![get, Field::Qemu] }
+        };
         let path = which(binary).ok_or_else(missing)?;
         let identity = identity(&path).ok_or_else(missing)?;
         let version = match memo::recall::<Version>("qemu", &identity) {
@@ -72,10 +78,16 @@ impl Qemu {
         };
         match parse_version(&version) {
             Some(number) if number >= OLDEST_VERSION => {
-                check_program(&path, NAME, "--qemu, and give further arguments for it after --")?;
+                let option = text![Field::Qemu, ", and give further arguments for it after ", Field::Extra];
+                check_program(&path, NAME, option)?;
                 Ok(Qemu { path, version, identity })
             }
-            _ => Err(Error::VmmTooOld { binary: path, found: version, needed: OLDEST_VERSION_TEXT }),
+            _ => Err(Error::VmmTooOld {
+                binary: path,
+                found: version,
+                needed: OLDEST_VERSION_TEXT,
+                instead: Field::Qemu.into(),
+            }),
         }
     }
 
@@ -117,15 +129,13 @@ impl Program for Qemu {
             return Ok(());
         }
         if let Some(device) = host_timed_device(&guest.extra, spared) {
-            return Err(Error::option(format!(
-                "--deterministic takes no block or network device, but `{device}` makes one: {WHY_NOT_REPEATED}"
-            )));
+            let why = format!(" takes no block or network device, but `{device}` makes one: {WHY_NOT_REPEATED}");
+            return Err(Error::refused(Field::Extra, text![Field::Deterministic, why], ""));
         }
         if guest.cpus > 1 && !yields && self.number() < OLDEST_VERSION_WITH_ICOUNT_SMP {
-            return Err(Error::option(format!(
-                "--deterministic with --cpus {} hangs in QEMU {}: use --cpus 1, or QEMU 10",
-                guest.cpus, self.version
-            )));
+            let hangs = format!(" hangs in QEMU {}", self.version);
+            let why = text![Field::Deterministic, " with ", Field::Cpus.is(guest.cpus), hangs];
+            return Err(Error::refused(Field::Cpus, why, text!["use ", Field::Cpus.is(1), ", or QEMU 10"]));
         }
         Ok(())
     }
@@ -275,8 +285,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let script = program(dir.path(), "QEMU emulator version 7.2.22 (Debian 1:7.2)");
         let error = Qemu::find(&script).unwrap_err().to_string();
-        assert!(error.contains("is a script") && error.contains("after --"), "{error}");
-        assert!(check_program(&std::env::current_exe().unwrap(), NAME, "--qemu").is_ok());
+        assert!(error.contains("is a script") && error.contains("after extra"), "{error}");
+        assert!(check_program(&std::env::current_exe().unwrap(), NAME, Field::Qemu).is_ok());
     }
 
     #[test]

@@ -34,9 +34,11 @@ use super::{ARRIVAL_ERROR_NS, Exit, Heard, Launch, News, Program, SetUpMark, Sou
 use crate::Error;
 use crate::clock::{Moment, monotonic_ns};
 use crate::cpu_time::CpuTimes;
+use crate::refusal::{Text, text};
 pub(crate) use port::Address;
 use port::Port;
 use power::PowerCycle;
+use recording::Field;
 use stamps::Stamps;
 use telnet::Telnet;
 
@@ -377,7 +379,7 @@ impl Vmm for ConnectedBoard {
         Some(format!("switch the board on now; time zero is the first byte on {}", self.serial))
     }
 
-    fn notes(&self) -> Vec<String> {
+    fn notes(&self) -> Vec<Text> {
         let ms = |ns: i64| format!("{:.3} ms", ns as f64 / 1e6);
         let latency = self.port.latency();
         let wire = match self.port.character_ns() {
@@ -385,28 +387,30 @@ impl Vmm for ConnectedBoard {
             ns => format!(" by its place on the wire, where a character takes {}", ms(ns)),
         };
         let error = ms(self.arrival_error_ns());
-        let mut notes = vec![format!(
+        let stamps = format!(
             "what the board said is stamped on arrival{wire}: a stamp may be off by {error}, of which {} are {}",
             ms(latency.ns),
             latency.why
-        )];
+        );
+        let mut notes = vec![Text::from(stamps)];
         if self.early_bytes > 0 {
-            notes.push(format!(
-                "{} bytes came before --power-cycle had ended; they are not of this boot, and were dropped",
-                self.early_bytes
-            ));
+            notes.push(text![
+                format!("{} bytes came before ", self.early_bytes),
+                Field::PowerCycle,
+                " had ended; they are not of this boot, and were dropped"
+            ]);
         }
         if self.bytes >= MIN_JUDGED_BYTES && self.binary_bytes * 4 > self.bytes {
-            notes.push(format!(
-                "{} of the {} bytes from the board are no text: check --baud, which must be the rate of the board's console",
-                self.binary_bytes, self.bytes
-            ));
+            notes.push(text![
+                format!("{} of the {} bytes from the board are no text: check ", self.binary_bytes, self.bytes),
+                Field::Baud,
+                ", which must be the rate of the board's console"
+            ]);
         }
         if self.bytes == 0 && self.zero.is_some() {
-            notes.push(format!(
-                "the board said nothing: check that its console is on {}, that TX and RX are crossed, and --baud",
-                self.serial
-            ));
+            let said =
+                format!("the board said nothing: check that its console is on {}, that TX and RX are ", self.serial);
+            notes.push(text![said, "crossed, and ", Field::Baud]);
         }
         notes
     }
@@ -414,7 +418,7 @@ impl Vmm for ConnectedBoard {
     fn set_up(&mut self, _counter_hz: Option<f64>) -> Vec<SetUpMark> {
         let (error_ns, evidence) = match self.command.is_empty() {
             true => (self.arrival_error_ns(), "the first byte from the board"),
-            false => (ARRIVAL_ERROR_NS, "--power-cycle has ended"),
+            false => (ARRIVAL_ERROR_NS, "the command that switches the board on has ended"),
         };
         let mark = SetUpMark { name: "power on", at_ns: 0, error_ns, evidence: evidence.to_owned() };
         self.zero.map(|_| mark).into_iter().collect()

@@ -19,6 +19,8 @@ use rustix::termios::{
 };
 
 use crate::Error;
+use crate::refusal::text;
+use recording::Field;
 
 /// Longest wait for a terminal server to accept the connection.
 const MAX_CONNECT_TIME: Duration = Duration::from_secs(10);
@@ -71,9 +73,8 @@ impl Address {
             _ => Some(Address::Device(PathBuf::from(text))).filter(|_| !text.is_empty()),
         };
         address.ok_or_else(|| {
-            Error::option(format!(
-                "--serial {text} is no port: write a device such as /dev/ttyUSB0, or tcp:HOST:PORT, or telnet:HOST:PORT"
-            ))
+            let instead = "write a device such as /dev/ttyUSB0, or tcp:HOST:PORT, or telnet:HOST:PORT";
+            Error::refused(Field::Serial, text![Field::Serial.is(text), " is no port"], instead)
         })
     }
 
@@ -133,10 +134,8 @@ impl Port {
         let before = tcgetattr(&file).map_err(Error::host("read how the serial port is set"))?;
         let is_pty = is_pseudo_terminal(path);
         set_raw(&file, &before, baud).map_err(|why| {
-            Error::option(format!(
-                "--baud {baud} is no rate of {}: {why}; give the rate of the board's console",
-                path.display()
-            ))
+            let why = format!(" is no rate of {}: {why}; give the rate of the board's console", path.display());
+            Error::refused(Field::Baud, text![Field::Baud.is(baud), why], "")
         })?;
         // Root may still open the port, and the lock above is only advisory.
         let _ = ioctl_tiocexcl(&file);
@@ -153,10 +152,10 @@ impl Port {
 
     fn connect(server: &Server, baud: Option<u32>) -> Result<Port, Error> {
         let refused = |why: &io::Error| {
-            Error::option(format!(
-                "cannot connect to {server} for --serial: {why}; check that the terminal server runs (ser2net?) and that \
-                 nobody else is connected to this port"
-            ))
+            let why = format!(
+                ": {why}; check that the terminal server runs (ser2net?) and that nobody else is connected to this port"
+            );
+            Error::refused(Field::Serial, text![format!("cannot connect to {server} for "), Field::Serial, why], "")
         };
         let addresses = (server.host.as_str(), server.port).to_socket_addrs().map_err(|why| refused(&why))?;
         let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
@@ -285,7 +284,7 @@ fn latency_timer_ms(sys: &Path) -> Option<i64> {
 }
 
 fn not_opened(path: &Path, why: &io::Error) -> Error {
-    let device = path.display();
+    let serial = Field::Serial.is(path.display());
     let errno = why.raw_os_error().map(Errno::from_raw_os_error);
     let what = match errno {
         Some(Errno::NOENT | Errno::NXIO | Errno::NODEV) => {
@@ -295,21 +294,20 @@ fn not_opened(path: &Path, why: &io::Error) -> Error {
             "must not be opened by you: join the group that it has (ls -l), which is mostly dialout, and log in again"
         }
         Some(Errno::BUSY) => return in_use(path),
-        _ => return Error::option(format!("--serial {device} cannot be opened: {why}")),
+        _ => return Error::refused(Field::Serial, text![serial, format!(" cannot be opened: {why}")], ""),
     };
-    Error::option(format!("--serial {device} {what}"))
+    Error::refused(Field::Serial, text![serial, " ", what], "")
 }
 
 fn not_a_port(path: &Path) -> Error {
-    Error::option(format!(
-        "--serial {} is no serial port: give a device such as /dev/ttyUSB0, or tcp:HOST:PORT for a terminal server",
-        path.display()
-    ))
+    let instead = "give a device such as /dev/ttyUSB0, or tcp:HOST:PORT for a terminal server";
+    Error::refused(Field::Serial, text![Field::Serial.is(path.display()), " is no serial port"], instead)
 }
 
 fn in_use(path: &Path) -> Error {
     let device = path.display();
-    Error::option(format!("--serial {device} is in use by another program: end that one (fuser -v {device} names it)"))
+    let instead = format!("end that one (fuser -v {device} names it)");
+    Error::refused(Field::Serial, text![Field::Serial.is(device), " is in use by another program"], instead)
 }
 
 #[cfg(test)]

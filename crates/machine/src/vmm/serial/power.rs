@@ -42,7 +42,8 @@ impl PowerCycle {
         command.arg("-c").arg(text).process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::from(to_output)).stderr(Stdio::from(also));
         ends_with_us(&mut command);
-        let mut child = command.spawn().map_err(Error::host("start sh for --power-cycle"))?;
+        let mut child =
+            command.spawn().map_err(Error::host("start sh for the command that switches the board off and on"))?;
         // The command has its own copies of the pipe's end. The copies here would keep it open.
         drop(command);
         let pid = Pid::from_child(&child);
@@ -85,7 +86,7 @@ impl PowerCycle {
             (false, false) => format!("ended with {status}"),
             (false, true) => return None,
         };
-        Some(format!("was not switched on: --power-cycle `{}` {how}; run it by itself to see why", self.text))
+        Some(format!("was not switched on: its command `{}` {how}; run it by itself to see why", self.text))
     }
 
     fn end(&self) {

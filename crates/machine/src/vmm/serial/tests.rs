@@ -76,8 +76,8 @@ fn output_before_the_end_of_the_command_is_dropped_but_not_that_of_the_command()
         all.iter().position(|event| matches!(event, Heard::News { news, at_ns: 0 } if *news == [News::Running]));
     let console = all.iter().position(|event| matches!(event, Heard::Said { source: Source::Console, .. }));
     assert!(running.is_some() && running < console, "{all:?}");
-    let notes = recorder.notes().join("\n");
-    assert!(notes.contains("19 bytes came before --power-cycle had ended"), "{notes}");
+    let notes = recorder.notes().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    assert!(notes.contains("19 bytes came before power_cycle had ended"), "{notes}");
     assert_eq!(recorder.set_up(None).len(), 1);
 }
 
