@@ -132,7 +132,7 @@ pub fn begin(mut request: Request, watcher: &mut dyn Watcher, notes: &dyn Notes)
         );
     }
     let variants = &request.variants;
-    if variants.iter().any(|v| v.options.guest.board.as_ref().is_some_and(|board| board.power_cycle.is_none())) {
+    if variants.iter().any(|v| v.options.guest.target.board().is_some_and(|board| board.power_cycle.is_none())) {
         bail!("bench boots a board again and again: give the command that switches it off and on with --power-cycle");
     }
     if let Some(cpus) = &request.pin {
@@ -155,11 +155,12 @@ fn pin_to(cpus: &str) -> anyhow::Result<()> {
 /// Makes all variants run the guest's own process 1 if one of them boots in a VMM that supports no other. Otherwise
 /// their end marks would differ in kind. Returns true if that changed a variant.
 fn run_own_process_1(variants: &mut [PlannedVariant]) -> bool {
-    let is_elsewhere = variants.iter().any(|variant| variant.options.guest.vmm != VmmKind::Qemu);
+    let is_elsewhere =
+        variants.iter().any(|variant| variant.options.guest.target.vmm().is_some_and(|vmm| vmm != VmmKind::Qemu));
     let mut changed = false;
     for guest in variants.iter_mut().map(|variant| &mut variant.options.guest).filter(|_| is_elsewhere) {
-        changed |= guest.vmm == VmmKind::Qemu && guest.init == Init::Guest;
-        if guest.vmm == VmmKind::Qemu {
+        changed |= guest.target.is_qemu() && guest.init == Init::Guest;
+        if guest.target.is_qemu() {
             guest.init = Init::Keep;
         }
     }

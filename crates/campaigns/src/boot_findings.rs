@@ -72,7 +72,7 @@ pub fn with_seen<T>(opened: &OpenedBoot, look: impl FnOnce(&Seen) -> T) -> T {
     let os = if recorded_os.is_known() { recorded_os } else { opened.timeline.os.clone() };
     let how = &opened.recording.manifest().how;
     // A board has its own command line, and no VMM.
-    let guest = GuestSpec::of(how).filter(|guest| guest.board.is_none());
+    let guest = GuestSpec::of(how).filter(|guest| !guest.target.is_board());
     let words = |line: &String| line.split_whitespace().map(str::to_owned).collect();
     let starts_unpacked = guest.as_ref().is_some_and(machine::kernel_image::starts_unpacked);
     let machine = Machine {

@@ -6,7 +6,9 @@ use anyhow::bail;
 use campaigns::Notes;
 use campaigns::repeat::Repeated;
 use clap::ValueEnum;
-use machine::{Accel, Field, Init, Patch, RecordOptions, Setting, SymbolFile, Then, Until, VmmKind, Watched, Words};
+use machine::{
+    Accel, Board, Field, Init, Patch, RecordOptions, Setting, SymbolFile, Target, Then, Until, VmmKind, Watched, Words,
+};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -242,23 +244,30 @@ impl BootArgs {
             let is_server = ["tcp:", "telnet:"].iter().any(|kind| serial.starts_with(kind));
             let path = || absolute(Path::new(serial)).display().to_string();
             let serial = if is_server || serial.is_empty() { serial.clone() } else { path() };
-            if o.guest.board.is_none() {
+            if let Target::Board(board) = &mut o.guest.target {
+                board.serial = serial;
+            } else {
                 o.observe.hang_after_ms = BOARD_HANG_AFTER_MS;
+                o.guest.target = Target::Board(Board { serial, ..Board::default() });
             }
-            o.guest.board.get_or_insert_default().serial = serial;
         }
-        match &mut o.guest.board {
-            Some(board) => {
+        match &mut o.guest.target {
+            Target::Board(board) => {
                 board.baud = self.baud.or(board.baud);
                 board.power_cycle = self.power_cycle.clone().or(board.power_cycle.take());
                 if self.init.is_some() {
                     bail!("--init does not go with --serial: a board runs its own process 1 anyway; leave it out");
                 }
+                if self.qemu.is_some() || self.vmm.is_some() {
+                    bail!(
+                        "--qemu and --vmm do not go with --serial: the board is the machine; leave out one of the two"
+                    );
+                }
             }
-            None if self.baud.is_some() || self.power_cycle.is_some() => {
+            Target::Vmm { .. } if self.baud.is_some() || self.power_cycle.is_some() => {
                 bail!("--baud and --power-cycle are about the board on a serial port: give --serial /dev/ttyUSB0 too")
             }
-            None => {}
+            Target::Vmm { .. } => {}
         }
         Ok(())
     }
@@ -276,12 +285,10 @@ impl BootArgs {
                 o.guest.init = Init::Keep;
             }
             let usual = || machine::usual_program(&o.guest);
-            o.guest.qemu = program.unwrap_or_else(usual);
-            o.guest.vmm = kind;
+            o.guest.target = Target::Vmm { kind, program: program.unwrap_or_else(usual) };
         }
         if let Some(qemu) = &self.qemu {
-            o.guest.qemu.clone_from(qemu);
-            o.guest.vmm = VmmKind::Qemu;
+            o.guest.target = Target::qemu(qemu);
         }
     }
 

@@ -13,6 +13,7 @@ use lab::experiments::{EXPERIMENTS, Experiment};
 use lab::places::{KINDS, names};
 use lab::switches::Kind;
 use lab::switches::SWITCHES;
+use machine::Target;
 use recording::OutcomeKind;
 use report::{Lab, LabBoot, LabTrial};
 use std::fmt::Write;
@@ -266,7 +267,7 @@ impl Bench<'_> {
         }
         options.guest.extra.extend(experiment.machine.arguments.iter().map(|&argument| argument.to_owned()));
         if let Some(qemu) = &self.args.qemu {
-            options.guest.qemu.clone_from(qemu);
+            options.guest.target = Target::qemu(qemu);
         }
         let recorded = machine::record(&options, &mut self.watcher)?;
         if recorded.outcome.kind != OutcomeKind::Reached {

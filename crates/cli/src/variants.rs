@@ -9,7 +9,7 @@ use benchmark::variants::{self, Point};
 use benchmark::{Axis, Setting};
 use campaigns::{Notes, PlannedVariant};
 use clap::Parser;
-use machine::{Init, RecordOptions, VmmKind};
+use machine::{Init, RecordOptions};
 
 /// The data shared by all variants.
 #[derive(Clone, Copy)]
@@ -81,7 +81,7 @@ fn applied(base: Shared<'_>, flags: Vec<String>) -> anyhow::Result<RecordOptions
     let parsed = Flags::try_parse_from(flags).map_err(|error| anyhow!(one_line(&error.to_string())))?;
     let mut options = parsed.boot.onto(base.options.clone(), base.notes)?;
     let brings_kernel = base.options.guest.kernel.is_none() && options.guest.kernel.is_some();
-    if brings_kernel && base.leaves_init && parsed.boot.leaves_init() && options.guest.vmm == VmmKind::Qemu {
+    if brings_kernel && base.leaves_init && parsed.boot.leaves_init() && options.guest.target.is_qemu() {
         // The shared options had no kernel, and therefore the guest's own process 1.
         options.guest.init = Init::Guest;
     }
@@ -108,7 +108,7 @@ fn name_apart(all: &mut [PlannedVariant]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use machine::{Accel, GuestSpec};
+    use machine::{Accel, GuestSpec, Target};
 
     struct Silent;
 
@@ -162,8 +162,13 @@ mod tests {
     #[test]
     fn a_variant_may_be_another_vmm() {
         let all = vary(&["vmm=firecracker", "vmm=/opt/cloud-hypervisor-static", "vmm=qemu"]).unwrap();
-        let vmms: Vec<(&str, String)> =
-            all.iter().map(|v| (v.options.guest.vmm.as_str(), v.options.guest.qemu.display().to_string())).collect();
+        let vmms: Vec<(&str, String)> = all
+            .iter()
+            .map(|v| match &v.options.guest.target {
+                Target::Vmm { kind, program } => (kind.as_str(), program.display().to_string()),
+                Target::Board(board) => ("board", board.serial.clone()),
+            })
+            .collect();
         let expected = [
             ("firecracker", "firecracker"),
             ("cloud-hypervisor", "/opt/cloud-hypervisor-static"),

@@ -1,7 +1,7 @@
 //! Checks the options of a recording before anything is started or written. Questions that only QEMU can answer (its version, whether it
 //! loads plugins) are checked elsewhere.
 
-use recording::{Accel, Board, Then, Until, VmmKind};
+use recording::{Accel, Board, Target, Then, Until, VmmKind};
 
 use crate::guest_profiles::profile_of;
 use crate::option_table::{Booter, refuse_unsupported};
@@ -17,13 +17,16 @@ const SILENCE_MS_MIN: u64 = 10;
 impl RecordOptions {
     /// Returns the guest's profile, or what is wrong with the options.
     pub(crate) fn check(&self) -> Result<GuestProfile, Error> {
-        if let Some(board) = &self.guest.board {
-            self.check_board(board)?;
-            self.check_observed()?;
-            return profile_of(&self.guest);
-        }
+        let vmm = match &self.guest.target {
+            Target::Board(board) => {
+                self.check_board(board)?;
+                self.check_observed()?;
+                return profile_of(&self.guest);
+            }
+            Target::Vmm { kind, .. } => *kind,
+        };
         arch::check(&self.guest)?;
-        match self.guest.vmm {
+        match vmm {
             VmmKind::Qemu => {}
             VmmKind::Firecracker => vmm::firecracker::check(self)?,
             VmmKind::CloudHypervisor => vmm::cloud_hypervisor::check(self)?,
@@ -349,9 +352,9 @@ mod tests {
         );
         assert!(tree_error(&GuestSpec { dtb: None, ..arm }).contains("sabrelite brings no device tree"));
         check(GuestSpec { init: Init::Keep, ..base() }, "nothing to boot");
-        let board = |serial: &str| Some(Board { serial: serial.to_owned(), ..Board::default() });
-        check(GuestSpec { board: board("/dev/nonexistent"), init: Init::Keep, ..base() }, "ls /dev/serial/by-id");
-        let board = || GuestSpec { board: board("tcp:localhost:1"), init: Init::Keep, ..base() };
+        let board = |serial: &str| Target::Board(Board { serial: serial.to_owned(), ..Board::default() });
+        check(GuestSpec { target: board("/dev/nonexistent"), init: Init::Keep, ..base() }, "ls /dev/serial/by-id");
+        let board = || GuestSpec { target: board("tcp:localhost:1"), init: Init::Keep, ..base() };
         assert!(RecordOptions::of(board()).check().is_ok());
         check(GuestSpec { kernel: Some("vmlinuz".into()), ..board() }, "kernel does not go with serial");
         check(GuestSpec { cpus: 4, ..board() }, "cpus does not go with serial");

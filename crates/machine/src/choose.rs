@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use recording::{GuestSpec, VmmKind};
+use recording::{GuestSpec, Target};
 
 use crate::{Error, arch, image};
 
@@ -25,8 +25,8 @@ pub fn choose_arch(guest: &mut GuestSpec, name: Option<&str>) -> Result<(), Erro
     guest.arch = name.to_owned();
     if let Some(arch) = known {
         guest.machine = arch.machine.to_owned();
-        if guest.vmm == VmmKind::Qemu {
-            guest.qemu = arch.vmm.into();
+        if guest.target.is_qemu() {
+            guest.target = Target::qemu(arch.vmm);
         }
     }
     Ok(())
@@ -41,7 +41,6 @@ pub fn usual_program(guest: &GuestSpec) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
 
     #[test]
     fn a_kernel_s_own_header_chooses_the_architecture() {
@@ -58,7 +57,7 @@ mod tests {
         let mut arm32 = GuestSpec { kernel: zimage, ..GuestSpec::default() };
         choose_arch(&mut arm32, None).unwrap();
         assert_eq!((&*arm32.arch, &*arm32.machine), ("arm", "virt,highmem=off"));
-        assert_eq!(arm32.qemu, Path::new("qemu-system-arm"));
+        assert_eq!(arm32.target, Target::qemu("qemu-system-arm"));
         let board = GuestSpec { machine: "sabrelite".to_owned(), ..arm32 };
         assert_eq!(arch::of(&board).console(&board), "ttymxc1");
         let (arm, pc) = (kernel("Image", 0x38, &[b"ARM\x64"]), kernel("bzImage", 0x1fe, &[b"\x55\xaa\0\0HdrS"]));
@@ -68,7 +67,7 @@ mod tests {
             (&*guest.arch, arch::of(&guest).console, &*guest.machine),
             ("aarch64", "ttyAMA0", "virt,gic-version=max")
         );
-        assert_eq!(guest.qemu, Path::new("qemu-system-aarch64"));
+        assert_eq!(guest.target, Target::qemu("qemu-system-aarch64"));
         guest.machine = "sbsa-ref".to_owned();
         choose_arch(&mut guest, None).unwrap();
         assert_eq!(guest.machine, "sbsa-ref", "what is so already is left as it is");

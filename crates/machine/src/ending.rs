@@ -146,7 +146,7 @@ pub(crate) fn ending(
     }
     if facts.gone {
         // The caller that waits for the VMM adds its output and its exit status.
-        let kind = if options.guest.board.is_some() { OutcomeKind::LineLost } else { OutcomeKind::VmmFailed };
+        let kind = if options.guest.target.is_board() { OutcomeKind::LineLost } else { OutcomeKind::VmmFailed };
         return Some(at(kind, "", now_ns));
     }
     if let Some(panic) = &facts.panic {
@@ -157,7 +157,7 @@ pub(crate) fn ending(
     }
     late.then(|| {
         let seconds = options.observe.timeout_ms.unwrap_or_default() as f64 / 1e3;
-        let detail = match options.guest.board.is_some() && facts.running_ns.is_none() {
+        let detail = match options.guest.target.is_board() && facts.running_ns.is_none() {
             true => format!("{} was not switched on within {seconds} s: nothing came from its console", facts.vmm),
             false => format!("the end mark was not reached within {seconds} s"),
         };
@@ -385,8 +385,8 @@ mod tests {
 
     #[test]
     fn a_board_that_is_never_switched_on_times_out() {
-        let board = Some(recording::Board::default());
-        let mut options = RecordOptions::of(GuestSpec { board, init: Init::Keep, ..GuestSpec::default() });
+        let board = recording::Target::Board(recording::Board::default());
+        let mut options = RecordOptions::of(GuestSpec { target: board, init: Init::Keep, ..GuestSpec::default() });
         options.observe.timeout_ms = Some(6000);
         // The board's own time stays at 0 until its first byte.
         let mut facts = Facts { vmm: "the board", listened_ns: 5 * SECOND, ..Facts::default() };

@@ -8,7 +8,9 @@
 
 use std::path::{Path, PathBuf};
 
-use recording::{Board, GuestSpec, Input, InputRole, ObserveSpec, Page, SymbolFile, Until, VmmKind, open_regular};
+use recording::{
+    Board, GuestSpec, Input, InputRole, ObserveSpec, Page, SymbolFile, Target, Until, VmmKind, open_regular,
+};
 
 use crate::hash::hash;
 use crate::host::memory_bytes;
@@ -115,8 +117,7 @@ impl Vetting<'_> {
             memory_bytes,
             cpus,
             machine,
-            vmm,
-            qemu,
+            target,
             accel,
             deterministic,
             trace_events,
@@ -127,7 +128,6 @@ impl Vetting<'_> {
             patches,
             fixed_address,
             isolated: _,
-            board,
         } = recorded;
         let usual = GuestSpec::default();
         let mut guest = GuestSpec {
@@ -145,8 +145,7 @@ impl Vetting<'_> {
             memory_bytes: self.memory(memory_bytes, usual.memory_bytes),
             cpus,
             machine: self.machine(machine),
-            vmm,
-            qemu: PathBuf::new(),
+            target: Target::default(),
             accel,
             deterministic,
             trace_events,
@@ -158,7 +157,18 @@ impl Vetting<'_> {
             fixed_address,
             // QEMU's user network leads to every service of this machine's loopback.
             isolated: true,
-            board: board.map(|board| self.board(board)),
+        };
+        let mut other_program = None;
+        guest.target = match target {
+            Target::Board(board) => Target::Board(self.board(board)),
+            Target::Vmm { kind, program } => {
+                let usual = match kind {
+                    VmmKind::Qemu => usual_program(&guest),
+                    other => other.as_str().into(),
+                };
+                other_program = Some(program).filter(|program| *program != usual);
+                Target::Vmm { kind, program: usual }
+            }
         };
         for disk in disks {
             self.leave_out("disks", disk.display().to_string(), NOT_HASHED, true);
@@ -175,12 +185,8 @@ impl Vetting<'_> {
         } else if !extra.is_empty() {
             self.leave_out("extra", serde_json::Value::from(extra).to_string(), ARGUMENTS, true);
         }
-        guest.qemu = match vmm {
-            VmmKind::Qemu => usual_program(&guest),
-            other => other.as_str().into(),
-        };
-        if qemu != guest.qemu && guest.board.is_none() {
-            self.leave_out("qemu", qemu.display().to_string(), PROGRAM, false);
+        if let Some(program) = other_program {
+            self.leave_out("qemu", program.display().to_string(), PROGRAM, false);
         }
         guest
     }
@@ -364,7 +370,7 @@ mod tests {
         assert_eq!(names(&vetted), left.split(' ').collect::<Vec<_>>());
         let taken = RecordOptions {
             guest: GuestSpec {
-                board: Some(Board { baud: Some(9600), ..Board::default() }),
+                target: Target::Board(Board { baud: Some(9600), ..Board::default() }),
                 isolated: true,
                 ..GuestSpec::default()
             },
@@ -460,18 +466,21 @@ mod tests {
         #[test]
         fn nothing_that_names_a_program_or_a_file_passes(at in any::<prop::sample::Index>(), value in any_value()) {
             let board = Board { power_cycle: Some("id".to_owned()), baud: Some(1), ..Board::default() };
-            let full = GuestSpec { board: Some(board), arch: "arm".to_owned(), dtb: Some("/d".into()), bios: Some("/b".into()), root: Some("/r".into()), workload: Some("id".to_owned()), mask: vec!["a".to_owned()], dax: true, ..GuestSpec::default() };
+            let full = GuestSpec { target: Target::Board(board), arch: "arm".to_owned(), dtb: Some("/d".into()), bios: Some("/b".into()), root: Some("/r".into()), workload: Some("id".to_owned()), mask: vec!["a".to_owned()], dax: true, ..GuestSpec::default() };
             let full = RecordOptions { guest: full, ..RecordOptions::default() };
             let Value::Object(mut how) = serde_json::to_value(&full).unwrap() else { unreachable!() };
             let name = at.get(&how.keys().cloned().collect::<Vec<_>>()).clone();
             how.insert(name, value);
             let Ok(recorded) = serde_json::from_value::<RecordOptions>(Value::Object(how)) else { return Ok(()) };
             let vetted = vetted(recorded, &[]);
-            let GuestSpec { kernel, initrd, dtb, bios, disks, root, workload, extra, qemu, board, machine, .. } = vetted.options.guest.clone();
+            let GuestSpec { kernel, initrd, dtb, bios, disks, root, workload, extra, target, machine, .. } = vetted.options.guest.clone();
             prop_assert!([kernel, initrd, dtb, bios, root].iter().all(Option::is_none));
             prop_assert!(disks.is_empty() && (extra.is_empty() || extra == lab::VMM_ARGUMENTS) && workload.is_none() && vetted.options.observe.symbols.is_empty());
-            prop_assert!(!machine.contains('/') && !qemu.display().to_string().contains('/'));
-            prop_assert!(board.is_none_or(|board| board.serial.is_empty() && board.power_cycle.is_none()));
+            prop_assert!(!machine.contains('/'));
+            match target {
+                Target::Vmm { program, .. } => prop_assert!(!program.display().to_string().contains('/')),
+                Target::Board(board) => prop_assert!(board.serial.is_empty() && board.power_cycle.is_none()),
+            }
             prop_assert!(vetted.options.observe.stream_bytes_max <= ObserveSpec::default().stream_bytes_max);
         }
     }

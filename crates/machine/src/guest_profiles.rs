@@ -13,7 +13,7 @@ use crate::{Error, arch, image, lab};
 /// # Errors
 /// If the kernel cannot be read, or does not understand the requested options.
 pub(crate) fn profile_of(guest: &GuestSpec) -> Result<GuestProfile, Error> {
-    if guest.board.is_some() {
+    if guest.target.is_board() {
         // The evidence tells what a board boots.
         return Ok(GuestProfile::default());
     }

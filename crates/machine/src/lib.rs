@@ -66,7 +66,8 @@ pub use options::RecordOptions;
 pub use plain_boot::time_plain;
 pub use record::{Recorded, check_patches, foresee, record};
 pub use recording::{
-    Accel, Field, GuestSpec, Init, ObserveSpec, Patch, Setting, SymbolFile, Then, Until, VmmKind, Watched,
+    Accel, Board, Field, GuestSpec, Init, ObserveSpec, Patch, Setting, SymbolFile, Target, Then, Until, VmmKind,
+    Watched,
 };
 pub use refusal::{Refusal, Text, Words};
 pub use vmm::qemu::{MtreeError, ram_extents};

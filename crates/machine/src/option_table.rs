@@ -1,4 +1,4 @@
-//! The options of a boot, one row each: who supports it, and how QEMU gets it.
+//! The options of a boot, one row each: its support by VMMs and boards, and its arguments for QEMU.
 //!
 //! A refusal "X does not go with Y" follows from a row. Options whose support depends on files, the host or other options are checked in
 //! [`check`](crate::check) and in the VMMs' folders. A VMM's folder also sends what depends on more than the guest's spec.
@@ -239,7 +239,6 @@ const TABLE: &[OptionRow] = &[
         .not_board(OWN, || "leave it out; the board stays on when its boot was recorded".into()),
     OptionRow::of(|o| if_set(o.guest.memory_bytes != GuestSpec::default().memory_bytes, Field::Memory))
         .not_board(MADE, || "leave it out; mem= in its command line takes some away".into()),
-    OptionRow::of(|o| if_set(o.guest.qemu != GuestSpec::default().qemu, Field::Qemu)).not_board(MADE, leave_out_serial),
     OptionRow::of(|o| if_set(!o.observe.symbols.is_empty(), Field::Symbols))
         .not_board(HEARD, || "leave it out; there is no address that needs a name".into()),
 ];

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use recording::{GuestSpec, ObserveSpec, VmmKind};
+use recording::{GuestSpec, ObserveSpec};
 
 /// The guest to boot and what to record of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -36,8 +36,7 @@ impl RecordOptions {
     /// The I/O port of the firmware's debug log, if the guest has one and it is recorded.
     pub(crate) fn firmware_port(&self) -> Option<u16> {
         // Only QEMU's machines have firmware with such a port.
-        let is_qemus = self.guest.vmm == VmmKind::Qemu && self.guest.board.is_none();
-        let is_recorded = self.observe.firmware_log && is_qemus;
+        let is_recorded = self.observe.firmware_log && self.guest.target.is_qemu();
         crate::arch::of(&self.guest).firmware_port.filter(|_| is_recorded)
     }
 }

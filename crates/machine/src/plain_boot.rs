@@ -27,7 +27,7 @@ pub fn time_plain(options: &RecordOptions, observer: &mut dyn Observer) -> Resul
 }
 
 fn time(options: &RecordOptions, observer: &mut dyn Observer) -> Result<i64, Error> {
-    if options.guest.board.is_some() {
+    if options.guest.target.is_board() {
         let why = "recording costs a board nothing, because it only listens";
         return Err(Error::refused(Field::Serial, why, text!["measure no overhead, or leave out ", Field::Serial]));
     }

@@ -8,7 +8,7 @@ use guest_init::config::{self, Config};
 use guest_init::cpio::Module;
 use recording::{
     Accel, End, GuestSpec, Input, InputRole, Manifest, Outcome, OutcomeKind, Partial, Sealer, Subject, SymbolFile,
-    Then, TimeBase, Until, Vmm, VmmKind, Writer,
+    Target, Then, TimeBase, Until, Vmm, VmmKind, Writer,
 };
 
 use crate::awaited::Awaited;
@@ -144,7 +144,7 @@ fn begin<'a>(
         },
     })?;
     prepared.manifest.vmm.command = vm.command().to_vec();
-    prepared.manifest.arrival_error_ns = options.guest.board.is_some().then(|| vm.arrival_error_ns());
+    prepared.manifest.arrival_error_ns = options.guest.target.is_board().then(|| vm.arrival_error_ns());
     writer.update(&prepared.manifest)?;
     if let Some(request) = vm.wants() {
         observer.want(&request);
@@ -188,7 +188,7 @@ fn nothing_recorded(writer: Writer, error: Error) -> Error {
 
 /// The plugin, if it is wanted and available. Without it a boot can be recorded, but not its calls.
 fn plugin(options: &RecordOptions, prepared: &mut Prepared) -> Result<Option<PathBuf>, Error> {
-    let is_board = options.guest.board.is_some();
+    let is_board = options.guest.target.is_board();
     if prepared.kvm || is_board || !(options.observe.first_executions || options.observe.calls) {
         return Ok(None);
     }
@@ -261,7 +261,7 @@ pub(crate) fn prepare(
     let host = host::host();
     let inputs = inputs(options)?;
     let kernel_sha256 = inputs.iter().find(|input| InputRole::Kernel.is(&input.role)).map_or("", |input| &input.sha256);
-    let choice = match &options.guest.board {
+    let choice = match options.guest.target.board() {
         Some(_) => accel::Choice { kvm: false, note: None },
         None => accel::choose(options, &*program, &host, kernel_sha256, observer)?,
     };
@@ -677,14 +677,16 @@ fn inputs(options: &RecordOptions) -> Result<Vec<Input>, Error> {
 }
 
 fn subject(guest: &GuestSpec, profile: &GuestProfile, kvm: bool) -> Subject {
-    if guest.board.is_some() {
+    let machine = match &guest.target {
+        Target::Vmm { kind: VmmKind::Qemu, .. } => guest.machine.clone(),
+        Target::Vmm { kind, .. } => kind.as_str().to_owned(),
         // The evidence tells which system it is.
-        return Subject { machine: "board".to_owned(), ..Subject::default() };
-    }
+        Target::Board(_) => return Subject { machine: "board".to_owned(), ..Subject::default() },
+    };
     Subject {
         os: profile.os.to_owned(),
         kernel: profile.kernel.clone(),
-        machine: if guest.vmm == VmmKind::Qemu { guest.machine.clone() } else { guest.vmm.as_str().to_owned() },
+        machine,
         accelerator: if kvm { Accel::Kvm } else { Accel::Tcg }.as_str().to_owned(),
         cpus: guest.cpus,
         memory_bytes: guest.memory_bytes,

@@ -9,7 +9,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 use guest_init::config::Root;
-use recording::{GuestSpec, Init, VmmKind, open_disk};
+use recording::{GuestSpec, Init, open_disk};
 use rustix::fs::{Access, access};
 
 use crate::Error;
@@ -39,7 +39,7 @@ pub(crate) fn check(options: &GuestSpec, profile: &GuestProfile) -> Result<(), E
     };
     let root = Field::Root.is(image.display());
     let refused = |why: Text, instead: Text| Err(Error::refused(Field::Root, text![root, ": ", why], instead));
-    if options.vmm != VmmKind::Qemu {
+    if !options.target.is_qemu() {
         // It is the root disk of that VMM's machine, and the kernel mounts it.
         return Ok(());
     }

@@ -32,6 +32,7 @@ mod regular_file;
 mod seal;
 mod spec;
 mod stream;
+mod target;
 mod unpack;
 mod until;
 mod watched_variable;
@@ -56,8 +57,9 @@ pub use regular_file::{
     check_no_link, check_regular, open_disk, open_regular, open_to_append, read_regular, read_regular_text,
 };
 pub use seal::{Sealer, key_path};
-pub use spec::{Accel, Board, Difference, Field, GuestSpec, Init, ObserveSpec, Setting, SymbolFile, Then, VmmKind};
+pub use spec::{Accel, Difference, Field, GuestSpec, Init, ObserveSpec, Setting, SymbolFile, Then};
 pub use stream::{Stream, StreamEnd};
+pub use target::{Board, Target, VmmKind};
 pub use until::{Page, Until, is_unit_name};
 pub use watched_variable::Watched;
 pub use write::{Partial, Writer};

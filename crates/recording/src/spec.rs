@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::patch::Patch;
+use crate::target::Target;
 use crate::until::Until;
 use crate::watched_variable::Watched;
 
@@ -62,11 +63,9 @@ pub struct GuestSpec {
     pub cpus: u32,
     /// The VMM's machine type, with optional properties.
     pub machine: String,
-    /// The kind of VMM.
-    #[serde(skip_serializing_if = "VmmKind::is_qemu")]
-    pub vmm: VmmKind,
-    /// The program of the VMM, of any kind: a path, or a name to look up in `PATH`.
-    pub qemu: PathBuf,
+    /// The VMM that makes the machine, or the board that is one.
+    #[serde(flatten)]
+    pub target: Target,
     /// The accelerator that runs the guest's instructions.
     pub accel: Accel,
     /// True if the same input must give the same boot.
@@ -91,29 +90,6 @@ pub struct GuestSpec {
     /// user.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub isolated: bool,
-    /// The board, which boots its own software. Only the end mark among the other fields applies to it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub board: Option<Board>,
-}
-
-/// A board connected to the recorder by a serial port.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(default)]
-pub struct Board {
-    /// The port: a device (`/dev/ttyUSB0`), or that of a terminal server (`tcp:HOST:PORT`, `telnet:HOST:PORT`).
-    pub serial: String,
-    /// The rate of the port, in bits per second. `None` means [`Board::BAUD`] for a device, and not known for a
-    /// terminal server.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub baud: Option<u32>,
-    /// The shell command that switches the board off and on; `None` if the user does.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub power_cycle: Option<String>,
-}
-
-impl Board {
-    /// The default rate of a device.
-    pub const BAUD: u32 = 115_200;
 }
 
 /// The observation of a boot from outside. These options do not change the guest's execution.
@@ -145,44 +121,6 @@ pub struct ObserveSpec {
     /// The most bytes that each stream (console, firmware, guest, VMM) keeps of its start on disk, index included. A
     /// longer stream also keeps its last 64 KiB, with their index.
     pub stream_bytes_max: u64,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum VmmKind {
-    #[default]
-    Qemu,
-    Firecracker,
-    #[serde(rename = "cloud-hypervisor")]
-    CloudHypervisor,
-}
-
-impl VmmKind {
-    /// The name in options and files.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            VmmKind::Qemu => "qemu",
-            VmmKind::Firecracker => "firecracker",
-            VmmKind::CloudHypervisor => "cloud-hypervisor",
-        }
-    }
-
-    /// The name in messages.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            VmmKind::Qemu => "QEMU",
-            VmmKind::Firecracker => "Firecracker",
-            VmmKind::CloudHypervisor => "cloud-hypervisor",
-        }
-    }
-
-    // serde requires a reference.
-    #[allow(clippy::trivially_copy_pass_by_ref)]
-    fn is_qemu(&self) -> bool {
-        *self == VmmKind::Qemu
-    }
 }
 
 /// The accelerator that runs the guest's instructions.
@@ -265,8 +203,7 @@ impl Default for GuestSpec {
             memory_bytes: 512 << 20,
             cpus: 1,
             machine: "pc".to_owned(),
-            vmm: VmmKind::Qemu,
-            qemu: PathBuf::from("qemu-system-x86_64"),
+            target: Target::default(),
             accel: Accel::Auto,
             deterministic: false,
             trace_events: true,
@@ -277,7 +214,6 @@ impl Default for GuestSpec {
             patches: Vec::new(),
             fixed_address: false,
             isolated: false,
-            board: None,
         }
     }
 }
@@ -309,7 +245,7 @@ impl GuestSpec {
     /// True if bootscope's process 1 is started.
     #[must_use]
     pub fn has_guest_init(&self) -> bool {
-        self.init == Init::Guest && self.board.is_none()
+        self.init == Init::Guest && !self.target.is_board()
     }
 }
 
@@ -498,13 +434,5 @@ mod tests {
             names(&observe),
             "calls firmware_log first_run hang_after_ms min_call_ns stream_bytes_max symbols timeout_ms"
         );
-    }
-
-    #[test]
-    fn each_kind_of_vmm_has_one_name_whatever_its_case() {
-        for kind in [VmmKind::Qemu, VmmKind::Firecracker, VmmKind::CloudHypervisor] {
-            assert_eq!(kind.name().to_lowercase(), kind.as_str());
-            assert_eq!(json!(kind), json!(kind.as_str()));
-        }
     }
 }

@@ -3,7 +3,7 @@
 //! Unknown text is empty, and an unknown number is 0 or `None`; views leave these out.
 
 use benchmark::Values;
-use recording::{EndMark, GuestSpec, Manifest, OutcomeKind};
+use recording::{EndMark, GuestSpec, Manifest, OutcomeKind, Target};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -102,7 +102,7 @@ fn how(manifest: &Manifest) -> Vec<(String, String)> {
         }
     };
     add("command line", shell_words(&manifest.vmm.command));
-    if let Some(board) = GuestSpec::of(&manifest.how).and_then(|guest| guest.board) {
+    if let Some(Target::Board(board)) = GuestSpec::of(&manifest.how).map(|guest| guest.target) {
         add("serial port", board.serial);
     }
     add("VMM", manifest.vmm.version.clone());

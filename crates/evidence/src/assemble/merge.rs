@@ -227,7 +227,7 @@ fn before_the_kernel(evidence: &mut AllEvidence<'_>, boot: &mut Boot<'_>) {
             let name = boot.timeline.names.intern(name);
             boot.timeline.tracks.named(name, kind)
         };
-        let vmm = GuestSpec::of(&boot.manifest.how).unwrap_or_default().vmm;
+        let vmm = GuestSpec::of(&boot.manifest.how).unwrap_or_default().target.vmm().unwrap_or_default();
         let monitor = is_made.then(|| track(vmm.name(), TrackKind::Vmm));
         let firmware = track("firmware", TrackKind::Firmware);
         boot.machine = Some(Machine { monitor, firmware, first_instruction: first_instruction(boot) });

@@ -28,7 +28,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use recording::{GuestSpec, VmmKind};
+use recording::{GuestSpec, Target, VmmKind};
 use serde::Serialize;
 
 use crate::Error;
@@ -46,11 +46,13 @@ pub(crate) const ARRIVAL_ERROR_NS: i64 = 1_000_000;
 /// # Errors
 /// If it is not there, does not run, or is too old.
 pub(crate) fn find(guest: &GuestSpec) -> Result<Box<dyn Program>, Error> {
-    Ok(match (&guest.board, guest.vmm) {
-        (Some(board), _) => Box::new(serial::BoardPort::of(board)?),
-        (None, VmmKind::Qemu) => Box::new(qemu::Qemu::find(&guest.qemu)?),
-        (None, VmmKind::Firecracker) => Box::new(firecracker::Firecracker::find(&guest.qemu)?),
-        (None, VmmKind::CloudHypervisor) => Box::new(cloud_hypervisor::CloudHypervisor::find(&guest.qemu)?),
+    Ok(match &guest.target {
+        Target::Board(board) => Box::new(serial::BoardPort::of(board)?),
+        Target::Vmm { kind: VmmKind::Qemu, program } => Box::new(qemu::Qemu::find(program)?),
+        Target::Vmm { kind: VmmKind::Firecracker, program } => Box::new(firecracker::Firecracker::find(program)?),
+        Target::Vmm { kind: VmmKind::CloudHypervisor, program } => {
+            Box::new(cloud_hypervisor::CloudHypervisor::find(program)?)
+        }
     })
 }
 

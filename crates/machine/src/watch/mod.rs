@@ -144,7 +144,7 @@ impl<'a> Watch<'a> {
             messages: channel.map(Messages::new),
             until_in_log: until.clone(),
             until,
-            hang: HangDetector::new(hang_after_ms, guest.deterministic, guest.board.is_some()),
+            hang: HangDetector::new(hang_after_ms, guest.deterministic, guest.target.is_board()),
             next_look_ns: 0,
             has_disks: guest.kernel.is_none()
                 || !guest.disks.is_empty()

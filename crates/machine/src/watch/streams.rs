@@ -29,7 +29,7 @@ impl Streams {
         channel: Option<&dyn GuestChannel>,
         writer: &mut Writer,
     ) -> Result<Streams, Error> {
-        let vmm = match options.guest.board {
+        let vmm = match options.guest.target.board() {
             Some(_) => text!["what ", Field::PowerCycle, " printed"].in_words(words).to_string(),
             None => format!("{vmm}'s standard output and error"),
         };

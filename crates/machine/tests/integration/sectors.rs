@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::common::{Scratch, boot, boot_observed, kernel_that_says, kernel_that_says_then};
-use machine::{Error, GuestSpec, Init, ObserveSpec, Observer, Progress, RecordOptions, Until, record, stop_on_signals};
+use machine::{
+    Error, GuestSpec, Init, ObserveSpec, Observer, Progress, RecordOptions, Target, Until, record, stop_on_signals,
+};
 use recording::{OutcomeKind, Recording};
 
 /// `cli; hlt; jmp $-1`
@@ -335,7 +337,7 @@ fn nothing_is_begun_with_what_cannot_work() {
     let with = |guest| RecordOptions { guest, ..scratch.sector_options(HALT) };
     check(&with(GuestSpec { disks: vec![scratch.path("gone.img")], ..sector() }), "gone.img");
     check(&with(GuestSpec { deterministic: true, ..sector() }), "--disk");
-    check(&with(GuestSpec { qemu: "qemu-system-gone".into(), ..sector() }), "apt install");
+    check(&with(GuestSpec { target: Target::qemu("qemu-system-gone"), ..sector() }), "apt install");
 }
 
 #[test]

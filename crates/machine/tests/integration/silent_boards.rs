@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use machine::{GuestSpec, Init, ObserveSpec, Observer, RecordOptions, Until, record};
+use machine::{GuestSpec, Init, ObserveSpec, Observer, RecordOptions, Target, Until, record};
 use recording::{Board, OutcomeKind, Recording, State};
 
 /// Stops a recording that its timeout does not end.
@@ -27,7 +27,7 @@ fn check(kind: &str, say: fn(&mut TcpStream) -> std::io::Result<()>, power_cycle
     let folder = tempfile::tempdir().unwrap();
     let board = Board { serial, power_cycle: power_cycle.map(str::to_owned), ..Board::default() };
     let until = Until::Regex("never".to_owned());
-    let guest = GuestSpec { board: Some(board), init: Init::Keep, until, ..GuestSpec::default() };
+    let guest = GuestSpec { target: Target::Board(board), init: Init::Keep, until, ..GuestSpec::default() };
     let observe = ObserveSpec { timeout_ms: Some(2000), ..ObserveSpec::default() };
     let options = RecordOptions { observe, out: folder.path().join("boot"), ..RecordOptions::of(guest) };
     let recorded = record(&options, &mut GivesUp(Instant::now())).unwrap();

@@ -32,13 +32,18 @@ pub(crate) fn check(options: &RecordOptions) -> Result<(), Error> {
 mod tests {
     use super::super::NAME;
     use super::*;
-    use recording::{Accel, GuestSpec, Init, ObserveSpec, Until, VmmKind};
+    use recording::{Accel, GuestSpec, Init, ObserveSpec, Target, Until, VmmKind};
 
     #[test]
     fn unsupported_options_are_refused_with_what_to_do() {
         let base = || {
-            let (vmm, init, kernel) = (VmmKind::CloudHypervisor, Init::Keep, Some("/boot/vmlinux".into()));
-            RecordOptions::of(GuestSpec { vmm, init, kernel, ..GuestSpec::default() })
+            let target = Target::Vmm { kind: VmmKind::CloudHypervisor, program: NAME.into() };
+            RecordOptions::of(GuestSpec {
+                target,
+                init: Init::Keep,
+                kernel: Some("/boot/vmlinux".into()),
+                ..GuestSpec::default()
+            })
         };
         for until in [Until::Init, Until::PowerOff, Until::Process("nginx".to_owned())] {
             let mut options = base();

@@ -37,7 +37,7 @@ pub(crate) fn check(options: &RecordOptions) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use recording::{Accel, GuestSpec, Init, ObserveSpec, Until, VmmKind};
+    use recording::{Accel, GuestSpec, Init, ObserveSpec, Target, Until, VmmKind};
 
     #[test]
     fn unsupported_options_are_refused_with_what_to_do() {
@@ -53,8 +53,8 @@ mod tests {
         let (bzimage, elf) = (file("bzImage", &bzimage), file("vmlinux", b"\x7fELF"));
         let qcow2 = file("disk.qcow2", b"QFI\xfb");
         let base = || {
-            let (vmm, init) = (VmmKind::Firecracker, Init::Keep);
-            RecordOptions::of(GuestSpec { vmm, init, kernel: Some(elf.clone()), ..GuestSpec::default() })
+            let target = Target::Vmm { kind: VmmKind::Firecracker, program: "firecracker".into() };
+            RecordOptions::of(GuestSpec { target, init: Init::Keep, kernel: Some(elf.clone()), ..GuestSpec::default() })
         };
         check(&base()).unwrap();
         let refuses = |change: &dyn Fn(&mut GuestSpec, &mut ObserveSpec), named: &str, instead: &str| {

@@ -4,7 +4,9 @@
 use std::fs::{self, OpenOptions};
 use std::path::PathBuf;
 
-use machine::{Error, GuestSpec, Init, ObserveSpec, Observer, RecordOptions, Recorded, Silent, Until, VmmKind, record};
+use machine::{
+    Error, GuestSpec, Init, ObserveSpec, Observer, RecordOptions, Recorded, Silent, Target, Until, VmmKind, record,
+};
 use tempfile::TempDir;
 
 /// Address of the guest's file in memory.
@@ -100,8 +102,7 @@ impl Boot {
         fs::write(&kernel, guest).unwrap();
         let init = Init::Keep;
         let guest = GuestSpec {
-            vmm,
-            qemu: program,
+            target: Target::Vmm { kind: vmm, program },
             kernel: Some(kernel),
             init,
             memory_bytes: 64 << 20,
