@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import test from "node:test";
 import { load } from "./bundle.mjs";
 
-const { short, grouped, marks, percent, whole } = await load("lib/time.ts");
+const { atStep, short, grouped, marks, percent, unitOf, whole } = await load("lib/time.ts");
 const { Svg, csv } = await load("lib/save.ts");
 const { path, word } = await load("lib/shell.ts");
 const { DARK, LIGHT } = await load("charts/colours.ts");
@@ -19,6 +19,19 @@ test("three significant digits and a unit, as crates/timeline/src/time.rs", () =
     ];
     for (const [time, text] of cases) assert.equal(short(time, "ns"), text);
     assert.equal(short(14_119_002_000, "ticks"), "14.1 Gticks");
+    assert.deepEqual([12, 877_000_000, -1_500].map(count => short(count, "instructions")), ["12 instr", "877 M instr", "-1.50 k instr"]);
+});
+
+test("a deterministic boot counts instructions, also in a document of a version that called them nanoseconds", () => {
+    const unit = (unit, time_base) => unitOf({ unit, time_base });
+    assert.deepEqual([unit("ns", "host"), unit("ns", "evidence"), unit("ticks", "evidence")], ["ns", "ns", "ticks"]);
+    assert.deepEqual([unit("instructions", "guest-virtual"), unit("ns", "guest-virtual")], ["instructions", "instructions"]);
+});
+
+test("marks of an axis differ in any unit", () => {
+    const texts = unit => [1_500_000, 1_501_000, 1_502_000].map(at => atStep(at, 1_000, unit));
+    assert.deepEqual(texts("ns"), ["1.500 ms", "1.501 ms", "1.502 ms"]);
+    assert.deepEqual(texts("instructions"), ["1.500 M instr", "1.501 M instr", "1.502 M instr"]);
 });
 
 test("numbers beyond doubles stay whole", () => {

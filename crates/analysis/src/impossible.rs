@@ -7,12 +7,13 @@
 use crate::phases::Phase;
 use crate::stretch::BootPath;
 use crate::tables::{Row, Tables};
-use timeline::{DiagnosticKind, Diagnostics, Ns, Running, SpanId, SpanKind, SpanRow, Timeline, TrackId};
+use timeline::{DiagnosticKind, Diagnostics, Ns, Running, SpanId, SpanKind, SpanRow, Timeline, TrackId, Unit};
 
 /// Returns all contradictions in a boot, by kind. The result is empty if bootscope and its evidence are correct.
 /// `O(n log n)` in spans and running stretches.
 pub fn impossible(timeline: &Timeline, path: &BootPath, phases: &[Phase], tables: &Tables) -> Diagnostics {
     let mut problems = Diagnostics::default();
+    let show = |time| timeline.unit.show(time);
     check_spans(timeline, &mut problems);
     check_running(timeline, &mut problems);
     let contiguous = |ends: &mut dyn Iterator<Item = (Ns, Ns)>| {
@@ -25,14 +26,14 @@ pub fn impossible(timeline: &Timeline, path: &BootPath, phases: &[Phase], tables
         .collect::<Vec<Ns>>()
     };
     for at in contiguous(&mut phases.iter().map(|phase| (phase.start, phase.end))) {
-        problems.note(DiagnosticKind::ImpossiblePhaseGap, || format!("at {at}"));
+        problems.note(DiagnosticKind::ImpossiblePhaseGap, || format!("at {}", show(at)));
     }
     for at in contiguous(&mut path.stretches.iter().map(|stretch| (stretch.from, stretch.to))) {
-        problems.note(DiagnosticKind::ImpossiblePathGap, || format!("at {at}"));
+        problems.note(DiagnosticKind::ImpossiblePathGap, || format!("at {}", show(at)));
     }
     let whole: Ns = path.stretches.iter().map(|stretch| stretch.length()).sum();
     for (name, rows) in [("where", &tables.wheres), ("functions", &tables.functions)] {
-        check_table(name, rows, whole, &mut problems);
+        check_table(name, rows, whole, timeline.unit, &mut problems);
     }
     let all: Ns = tables.all_threads.iter().map(|row| row.self_time).sum();
     for row in tables.all_threads.iter().filter(|row| row.self_time > all) {
@@ -42,7 +43,7 @@ pub fn impossible(timeline: &Timeline, path: &BootPath, phases: &[Phase], tables
     // boot's length.
     let total = crate::total(timeline);
     if all < total {
-        problems.note(DiagnosticKind::ImpossibleSum, || format!("all threads: {all} of {total}"));
+        problems.note(DiagnosticKind::ImpossibleSum, || format!("all threads: {} of {}", show(all), show(total)));
     }
     problems
 }
@@ -54,7 +55,8 @@ fn check_spans(timeline: &Timeline, problems: &mut Diagnostics) {
     let mut last_initcall: Option<SpanRow> = None;
     let name = |row: &SpanRow| {
         let names = &timeline.names;
-        format!("{} {} at {}", names.get(row.name), names.get(row.detail), row.start).replace("  ", " ")
+        format!("{} {} at {}", names.get(row.name), names.get(row.detail), timeline.unit.show(row.start))
+            .replace("  ", " ")
     };
     for (id, row) in timeline.spans.iter() {
         let parent: Option<SpanId> = timeline.spans.parent(id);
@@ -86,7 +88,9 @@ fn check_running(timeline: &Timeline, problems: &mut Diagnostics) {
     for r in runs {
         let overlap = longest.filter(|&(cpu, track, to)| cpu == r.cpu && track != r.track && to - r.from > tolerance);
         if overlap.is_some() {
-            problems.note(DiagnosticKind::ImpossibleCpuShared, || format!("CPU {} at {}", r.cpu, r.from));
+            problems.note(DiagnosticKind::ImpossibleCpuShared, || {
+                format!("CPU {} at {}", r.cpu, timeline.unit.show(r.from))
+            });
         }
         longest = match longest {
             Some((cpu, track, to)) if cpu == r.cpu && to > r.to => Some((cpu, track, to)),
@@ -96,10 +100,10 @@ fn check_running(timeline: &Timeline, problems: &mut Diagnostics) {
 }
 
 /// Checks that the rows of a table of the boot path sum to the path, and that no row is longer.
-fn check_table(table: &str, rows: &[Row], whole: Ns, problems: &mut Diagnostics) {
+fn check_table(table: &str, rows: &[Row], whole: Ns, unit: Unit, problems: &mut Diagnostics) {
     let sum: Ns = rows.iter().map(|row| row.self_time).sum();
     if sum != whole {
-        problems.note(DiagnosticKind::ImpossibleSum, || format!("{table}: {sum} of {whole}"));
+        problems.note(DiagnosticKind::ImpossibleSum, || format!("{table}: {} of {}", unit.show(sum), unit.show(whole)));
     }
     for row in rows {
         if row.total_time > whole || row.self_time > whole {

@@ -4,7 +4,7 @@
 //! baseline = "history"              # the reference of limits with +: history, or a bench; `--baseline` replaces it
 //! total = ["1.2s", "+5%"]           # one limit, or several
 //! [phase]
-//! initcalls = "300ms"
+//! initcalls = "300ms"               # of deterministic boots, which have no time: "300M instr"
 //! [function]                        # rows and functions, as `show` names them
 //! "initcall acpi_init" = "+2ms"
 //! [milestone]                       # the time of a milestone, as `show --milestones` names it
@@ -120,6 +120,8 @@ pub struct Budget {
     /// The limited quantity.
     pub what: What,
     pub limit: Limit,
+    /// The unit of an amount that is time or instructions; a share, or bytes, have none.
+    pub unit: Option<timeline::Unit>,
     /// The limit as written in the file.
     pub text: String,
     /// Its line in the file, from 1.
@@ -193,8 +195,8 @@ impl Budgets {
                     _ => What { kind, name: current_name(name) },
                 };
                 for text in texts(limits.into_inner()).map_err(|why| BudgetError { line, why })? {
-                    let limit = amount::limit(kind, &text).map_err(|why| BudgetError { line, why })?;
-                    all.push(Budget { what: what.clone(), limit, text, line });
+                    let (limit, unit) = amount::limit(kind, &text).map_err(|why| BudgetError { line, why })?;
+                    all.push(Budget { what: what.clone(), limit, unit, text, line });
                 }
             }
         }

@@ -53,7 +53,7 @@ Budgets:
   baseline = \"history\"       # what limits with + are relative to
   total = [\"1.2s\", \"+5%\"]    # one limit, or several
   [phase]
-  initcalls = \"300ms\"
+  initcalls = \"300ms\"        # of --deterministic boots \"300M instr\"
   [function]                 # rows of the boot path, as show names them
   \"initcall acpi_init\" = \"+2ms\"
   [milestone]                # when it is passed: show --milestones lists them
@@ -62,7 +62,7 @@ Budgets:
   vmm_max_rss = \"180M\"       # also guest_used, and other metrics in bytes
   [metric]                   # any other metric of which less is better
   vmm_cpu = \"2s\"
-  [instructions]             # of --deterministic boots
+  [instructions]             # of --deterministic boots, which have no time
   total = \"1.9G\"
 
 Examples:

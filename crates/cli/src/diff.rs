@@ -11,6 +11,7 @@ use machine::RecordOptions;
 use recording::{Difference, GuestSpec, OutcomeKind};
 use report::Diff;
 use std::path::{Path, PathBuf};
+use timeline::Unit;
 
 /// Compare two boots: what each function took before and after, what appeared, what vanished
 ///
@@ -55,7 +56,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         args.up_to.milestone().open_noting_warnings(&args.before, output)?,
         args.up_to.milestone().open_noting_warnings(&args.after, output)?,
     ];
-    if before.timeline.unit != after.timeline.unit {
+    if (before.timeline.unit == Unit::Ticks) != (after.timeline.unit == Unit::Ticks) {
         bail!(
             "the times of one recording are in ticks, and nobody knows how long one is: import it with --tsc-frequency"
         );

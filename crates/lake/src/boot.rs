@@ -82,9 +82,9 @@ impl Boot {
         }
     }
 
-    /// True if times are nanoseconds. If a counter's rate is unknown, they are ticks.
+    /// True if times are nanoseconds, of a deterministic boot guest time. If a counter's rate is unknown, they are ticks.
     pub(crate) fn has_times(&self) -> bool {
-        self.summary.unit == Unit::Nanoseconds.name()
+        self.summary.time_unit() != Unit::Ticks
     }
 
     /// Length of the shown part in ns, if known.

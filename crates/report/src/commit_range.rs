@@ -7,6 +7,7 @@ use crate::bench::of_time;
 use crate::paragraph::paragraph;
 use crate::table::{Align, Column, Line, render};
 use crate::text::{counted, percent};
+use crate::trial::{time, unit_of};
 use crate::{Layout, harmless};
 pub use benchmark::range::Failed;
 use benchmark::range::{Commit, Found, Verdict};
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use statistics::Interval;
 use statistics::verdict::Comparison;
 use std::fmt::Write;
-use timeline::Ns;
+use timeline::Unit;
 
 /// The cost of each commit of a range.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -24,6 +25,9 @@ pub struct CommitRange {
     pub repo: String,
     /// The bench, whose folder has every boot.
     pub bench: String,
+    /// True if boots were deterministic: all `_ns` then count instructions.
+    #[serde(default)]
+    pub deterministic: bool,
     /// The commits, the oldest first. The first is the parent of the range, if the range has one parent.
     pub commits: Vec<RangeCommit>,
 }
@@ -99,23 +103,25 @@ impl Named {
 impl CommitRange {
     /// The text for a terminal.
     pub fn text(&self, layout: Layout) -> String {
+        let layout = Layout { unit: unit_of(self.deterministic), ..layout };
         let columns = [
             Column::new("commit", Align::Left, Some(12)),
-            Column::new("median", Align::Right, Some(9)),
-            Column::new("step", Align::Right, Some(10)),
-            Column::new("95 % interval", Align::Left, Some(24)),
+            Column::new("median", Align::Right, Some(layout.time_width())),
+            Column::new("step", Align::Right, Some(layout.time_width() + 1)),
+            Column::new("95 % interval", Align::Left, Some(2 * layout.time_width() + 6)),
             Column::new("verdict", Align::Left, Some(13)),
             Column::new("", Align::Left, None),
         ];
         let line = |c: &RangeCommit| {
-            let median = c.median_ns.map_or_else(String::new, |m| Ns::rounded(m.estimate).to_string());
+            let median = c.median_ns.map_or_else(String::new, |m| time(layout.unit, m.estimate));
             let by = c.step.as_ref().map(|step| step.difference);
             let cells = [
                 short(&c.commit).to_owned(),
                 median,
-                by.map_or_else(String::new, |d| signed(d.estimate)),
-                by.filter(Interval::is_sure)
-                    .map_or_else(String::new, |d| format!("{} to {}", signed(d.low), signed(d.high))),
+                by.map_or_else(String::new, |d| signed(layout.unit, d.estimate)),
+                by.filter(Interval::is_sure).map_or_else(String::new, |d| {
+                    format!("{} to {}", signed(layout.unit, d.low), signed(layout.unit, d.high))
+                }),
                 c.cannot_say.as_ref().map_or_else(
                     || c.step.as_ref().map_or("", |step| of_time(step.change)).to_owned(),
                     |_| "cannot say".to_owned(),
@@ -197,6 +203,6 @@ fn short(commit: &str) -> &str {
     commit.get(..12).unwrap_or(commit)
 }
 
-fn signed(ns: f64) -> String {
-    format!("{}{}", if ns < 0.0 { "−" } else { "+" }, Ns::rounded(ns.abs()))
+fn signed(unit: Unit, ns: f64) -> String {
+    format!("{}{}", if ns < 0.0 { "−" } else { "+" }, time(unit, ns.abs()))
 }

@@ -18,7 +18,7 @@ use recording::Difference;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use tables::{Whole, row_table, table};
-use timeline::{Ns, TimeBase};
+use timeline::{Ns, TimeBase, Unit};
 
 /// The label of a function that both boots have.
 const CHANGED: &str = "changed";
@@ -89,8 +89,15 @@ pub struct DiffSide {
     pub kernel: String,
     /// The outcome of the boot.
     pub outcome: String,
+    /// The unit of its `_ns`: `ns`, `ticks`, or `instructions` of a deterministic boot.
+    #[serde(default = "nanoseconds")]
+    pub unit: String,
     /// The time to the end mark.
     pub total_ns: i64,
+}
+
+fn nanoseconds() -> String {
+    Unit::Nanoseconds.name().to_owned()
 }
 
 /// A phase or a row that changed.
@@ -251,6 +258,7 @@ impl Diff {
     }
 
     pub fn text(&self, layout: Layout) -> String {
+        let layout = Layout { unit: Unit::named(&self.before.unit), ..layout };
         let mut out = String::new();
         self.before_the_figures(layout, &mut out);
         self.totals(layout, &mut out);
@@ -306,7 +314,8 @@ impl Diff {
 
     fn totals(&self, layout: Layout, out: &mut String) {
         for (word, side) in [("before", &self.before), ("after ", &self.after)] {
-            let (name, total) = (harmless(&side.recording), layout.style.heading(&layout.time(side.total_ns)));
+            let total = layout.style.heading(&Unit::named(&side.unit).show(Ns(side.total_ns)));
+            let name = harmless(&side.recording);
             let _ = writeln!(out, "{word}  {total}  {name} · {} · {}", harmless(&side.kernel), harmless(&side.outcome));
         }
         let change = self.after.total_ns - self.before.total_ns;
@@ -394,6 +403,7 @@ fn side((recording, boot): (&str, &Boot)) -> DiffSide {
         recording: recording.to_owned(),
         kernel: [subject.os.as_str(), subject.kernel.as_str()].join(" ").trim().to_owned(),
         outcome: boot.facts.outcome.clone(),
+        unit: boot.timeline.unit.name().to_owned(),
         total_ns: boot.total.0,
     }
 }

@@ -11,7 +11,7 @@ use timeline::{Ns, Unit};
 impl Findings {
     /// The list for a terminal, with evidence.
     pub fn text(&self, layout: Layout) -> String {
-        let unit = if self.unit == Unit::Ticks.name() { Unit::Ticks } else { Unit::Nanoseconds };
+        let unit = Unit::named(&self.unit);
         let layout = Layout { unit, ..layout };
         let mut out = String::new();
         for finding in &self.findings {
@@ -29,7 +29,7 @@ impl Findings {
                 say("to try", &change.text(), &mut out);
             }
             if let Some(tried) = &finding.tried {
-                say("tried", &tried.text(), &mut out);
+                say("tried", &tried.text(unit), &mut out);
             }
             say("rule", &format!("{} ({})", finding.id, finding.seed), &mut out);
             out.push('\n');
@@ -61,6 +61,9 @@ impl FoundLine {
                 rules.join(", ")
             ));
         }
+        if count > 0 && unit == Unit::Instructions {
+            remarks.push(BY_INSTRUCTIONS.to_owned());
+        }
         if count > 1 {
             let up_to = if is_at_best { "up to " } else { "" };
             remarks.push(format!("together: {up_to}{} (what they share counts once)", time(self.together_ns)));
@@ -88,6 +91,10 @@ impl FoundLine {
     }
 }
 
+/// The order of a deterministic boot's findings, and its limit.
+const BY_INSTRUCTIONS: &str =
+    "ranked by instructions; on a machine an access of a device costs more than the one instruction that it counts here";
+
 /// The text before each item of [`FoundLine::not_looked_for`].
 pub(crate) const NOT_LOOKED_FOR: &str = "not looked for: ";
 
@@ -101,7 +108,7 @@ pub(crate) fn advice(findings: &[Finding], found: &FoundLine, layout: Layout, ou
         finding.head(layout, out);
         paragraph(&harmless(&finding.remedy), &" ".repeat(PRICE + 2), layout, out);
         if let Some(tried) = &finding.tried {
-            paragraph(&harmless(&tried.text()), &" ".repeat(PRICE + 2), layout, out);
+            paragraph(&harmless(&tried.text(layout.unit)), &" ".repeat(PRICE + 2), layout, out);
         }
     }
     found.text(findings, layout, out);
@@ -172,13 +179,13 @@ impl ChangeLine {
 
 impl PastProof {
     /// The verdict, the measured range and the day.
-    pub(crate) fn text(&self) -> String {
+    pub(crate) fn text(&self, unit: Unit) -> String {
         let day: String = self.created.chars().take(10).collect();
         let verdict = crate::trial::word(self.verdict);
-        let claimed = crate::trial::range(self.claimed);
+        let claimed = crate::trial::range(unit, self.claimed);
         let outcome = match self.measured {
             Some(measured) => {
-                format!("; it saved {}, where {claimed} was claimed", crate::trial::range(Some(measured)))
+                format!("; it saved {}, where {claimed} was claimed", crate::trial::range(unit, Some(measured)))
             }
             None => String::new(),
         };

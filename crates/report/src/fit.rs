@@ -9,7 +9,7 @@ use crate::{Boot, Layout, harmless};
 use benchmark::fit::{self, Forecast, Growth, Per, Shape, Size, SizedBoot, forecast};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
-use timeline::{Ns, rounded_count};
+use timeline::{Unit, rounded, rounded_count};
 
 /// The name and version of the document.
 const SCHEMA: &str = "bootscope.fit/1";
@@ -21,6 +21,9 @@ pub struct Fit {
     pub schema: String,
     /// The size in which the recordings differ: `cpus`, or `memory` in GB of 2^30 bytes.
     pub size: String,
+    /// The unit of all `_ns`: `ns`, or `instructions` of deterministic boots.
+    #[serde(default = "nanoseconds")]
+    pub unit: String,
     /// The recordings, the smallest first.
     pub recordings: Vec<FitRecording>,
     /// First the whole boot (`total`), then its rows; those that add the most per unit of size come first.
@@ -66,6 +69,10 @@ pub struct FitRow {
     pub measured_ns: Vec<i64>,
     /// The predictions for other sizes.
     pub predicted: Vec<Predicted>,
+}
+
+fn nanoseconds() -> String {
+    Unit::Nanoseconds.name().to_owned()
 }
 
 /// The scaling model of a row.
@@ -121,6 +128,7 @@ impl Fit {
                 Size::Cpus => "cpus".to_owned(),
                 Size::Memory => "memory".to_owned(),
             },
+            unit: boots.first().map_or(Unit::Nanoseconds, |boot| boot.2.timeline.unit).name().to_owned(),
             recordings: boots.iter().map(recording).collect(),
             rows: growth.iter().enumerate().map(|(i, growth)| row(growth, predicted(i))).collect(),
             total_apart_ns: apart.map(|(slope, _)| slope),
@@ -130,24 +138,32 @@ impl Fit {
 
     /// The text for a terminal: the growth of each row, the predictions, and the rows that do not grow.
     pub fn text(&self, layout: Layout) -> String {
+        let layout = Layout { unit: Unit::named(&self.unit), ..layout };
         let mut out = String::new();
         for r in &self.recordings {
             let size = show_size(&self.size, r.size);
-            let _ = writeln!(out, "{size}: {} ({})", Ns(r.total_ns), harmless(&r.recording));
+            let _ = writeln!(out, "{size}: {} ({})", layout.time(r.total_ns), harmless(&r.recording));
         }
         out.push('\n');
         let mut columns = vec![
             Column::new("row", Align::Left, None),
             Column::new("takes", Align::Left, Some(50)),
-            Column::new("±95 %", Align::Right, Some(9)),
+            Column::new("±95 %", Align::Right, Some(layout.time_width() + 1)),
         ];
         let ats = || self.rows.iter().take(1).flat_map(|r| r.predicted.iter().map(|p| p.at));
         let number = |at: f64| if self.size == "cpus" { format!("{at}") } else { show_size(&self.size, at) };
-        columns.extend(ats().map(|at| Column::new(format!("at {}", number(at)), Align::Right, Some(20))));
+        columns.extend(
+            ats().map(|at| Column::new(format!("at {}", number(at)), Align::Right, Some(2 * layout.time_width() + 2))),
+        );
         let listed = |row: &&FitRow| row.model != RowModel::Mean || row.name == fit::TOTAL;
         let unfitted = self.unfitted();
-        let lines: Vec<TableLine> =
-            self.rows.iter().filter(listed).take(layout.top.saturating_add(1)).map(|row| line(row, unfitted)).collect();
+        let lines: Vec<TableLine> = self
+            .rows
+            .iter()
+            .filter(listed)
+            .take(layout.top.saturating_add(1))
+            .map(|row| line(row, unfitted, layout))
+            .collect();
         render(&columns, &lines, layout.table_width(), layout.style, &mut out);
         let unlisted = self.rows.iter().filter(listed).count() - lines.len();
         if unlisted > 0 {
@@ -156,9 +172,14 @@ impl Fit {
         let still: Vec<&FitRow> = self.rows.iter().filter(|row| !listed(row)).collect();
         if !still.is_empty() {
             let sum: i64 = still.iter().map(|row| row.constant_ns).sum();
-            let _ = writeln!(out, "{} not seen to grow: {} on average", counted(still.len() as u64, "row"), Ns(sum));
+            let _ = writeln!(
+                out,
+                "{} not seen to grow: {} on average",
+                counted(still.len() as u64, "row"),
+                layout.time(sum)
+            );
         }
-        self.remarks(&mut out);
+        self.remarks(layout, &mut out);
         out
     }
 
@@ -168,7 +189,7 @@ impl Fit {
     }
 
     /// Writes the remarks that explain unexpected figures.
-    fn remarks(&self, out: &mut String) {
+    fn remarks(&self, layout: Layout, out: &mut String) {
         let unfitted = self.unfitted();
         if unfitted > 0 {
             let rows = counted(unfitted as u64, "row");
@@ -182,8 +203,8 @@ impl Fit {
             let _ = writeln!(out, "the line falls below 0 there; 0 is used: {}", cut.join(", "));
         }
         if let (Some(apart), Some(total)) = (self.total_apart_ns, self.rows.first()) {
-            let error = self.total_apart_error_ns.map_or_else(String::new, |error| format!(" ±{}", Ns(error)));
-            let (slope, per) = (Ns::rounded(apart), unit(&total.per, false));
+            let error = self.total_apart_error_ns.map_or_else(String::new, |error| format!(" ±{}", layout.time(error)));
+            let (slope, per) = (layout.time(rounded(apart)), unit(&total.per, false));
             let _ = writeln!(
                 out,
                 "the totals alone grow by {slope}{error} per {per}; the table's total is the sum of its rows"
@@ -226,8 +247,8 @@ fn predicted(at: f64, forecast: Forecast) -> Predicted {
     Predicted { at, ns: forecast.time.0, error_ns: forecast.error.map(|error| error.0), cut: forecast.cut }
 }
 
-fn line(row: &FitRow, unfitted: usize) -> TableLine {
-    let error = row.slope_error_ns.map_or_else(|| "?".to_owned(), |error| format!("±{}", Ns(error)));
+fn line(row: &FitRow, unfitted: usize, layout: Layout) -> TableLine {
+    let error = row.slope_error_ns.map_or_else(|| "?".to_owned(), |error| format!("±{}", layout.time(error)));
     let error = if row.model == RowModel::None { String::new() } else { error };
     let is_total = row.name == fit::TOTAL;
     let besides = match unfitted {
@@ -235,28 +256,34 @@ fn line(row: &FitRow, unfitted: usize) -> TableLine {
         _ if row.model == RowModel::None => String::new(),
         rows => format!(" + {}", counted(rows as u64, "row")),
     };
-    let takes = if is_total { takes(row) + &besides } else { takes(row) };
+    let takes = if is_total { takes(row, layout) + &besides } else { takes(row, layout) };
     let mut cells = vec![harmless(&row.name).into_owned(), takes, error];
     cells.extend(row.predicted.iter().map(|p| {
-        let error = p.error_ns.filter(|&error| error > 0).map_or_else(String::new, |e| format!(" ±{}", Ns(e)));
-        format!("{}{error}", Ns(p.ns))
+        let error = p.error_ns.filter(|&error| error > 0).map_or_else(String::new, |e| format!(" ±{}", layout.time(e)));
+        format!("{}{error}", layout.time(p.ns))
     }));
     TableLine { cells, faint: is_total }
 }
 
 /// The model in words: `41.0 ms per AP`, `2.68 s + 35.0 ms per CPU`.
-fn takes(row: &FitRow) -> String {
-    let slope = Ns::rounded(row.slope_ns);
-    let sign = if slope < Ns::ZERO { "−" } else { "+" };
-    let time = |ns: Option<&i64>| Ns(ns.copied().unwrap_or_default());
+fn takes(row: &FitRow, layout: Layout) -> String {
+    let slope = rounded(row.slope_ns);
+    let sign = if slope < 0 { "−" } else { "+" };
+    let time = |ns: Option<&i64>| layout.time(ns.copied().unwrap_or_default());
     let (least, most) = (time(row.measured_ns.iter().min()), time(row.measured_ns.iter().max()));
     match row.constant_ns {
         _ if row.model == RowModel::None => format!("{least} to {most}, no line fits"),
-        constant if row.model == RowModel::Mean && least == most => format!("{}, not seen to grow", Ns(constant)),
-        constant if row.model == RowModel::Mean => format!("{} ({least} to {most}), not seen to grow", Ns(constant)),
-        constant if slope == Ns::ZERO => Ns(constant).to_string(),
-        0 => format!("{slope} per {}", unit(&row.per, true)),
-        constant => format!("{} {sign} {} per {}", Ns(constant), slope.abs(), unit(&row.per, true)),
+        constant if row.model == RowModel::Mean && least == most => {
+            format!("{}, not seen to grow", layout.time(constant))
+        }
+        constant if row.model == RowModel::Mean => {
+            format!("{} ({least} to {most}), not seen to grow", layout.time(constant))
+        }
+        constant if slope == 0 => layout.time(constant),
+        0 => format!("{} per {}", layout.time(slope), unit(&row.per, true)),
+        constant => {
+            format!("{} {sign} {} per {}", layout.time(constant), layout.time(slope.abs()), unit(&row.per, true))
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use crate::paragraph::paragraph;
 use crate::plot::plot;
 use crate::table::{Align, Column, Line, render};
 use crate::text::{amount, bytes, counted, thousands};
+use crate::trial::{time, unit_of};
 use crate::{Layout, harmless};
 use benchmark::history::{Entry, Setup};
 use benchmark::metrics::{Metric, TOTAL};
@@ -115,6 +116,11 @@ impl PastBenches {
         Metric::named(&self.metric).unwrap_or(&TOTAL)
     }
 
+    /// An amount of the metric. The length of a deterministic boot is in instructions.
+    fn amount(&self, deterministic: bool, value: f64) -> String {
+        if self.metric() == &TOTAL { time(unit_of(deterministic), value) } else { amount(self.metric().unit, value) }
+    }
+
     /// The text for a terminal.
     pub fn text(&self, layout: Layout) -> String {
         let mut out = String::new();
@@ -129,8 +135,8 @@ impl PastBenches {
             }
             // A single bench has nothing to plot.
             if medians.len() > 1 {
-                out.push_str(&plot(&medians, &changes, self.metric().unit, layout));
-                self.levels(layout, &mut out);
+                out.push_str(&plot(&medians, &changes, |value| self.amount(setup.is_deterministic(), value), layout));
+                self.levels(setup, layout, &mut out);
             }
         }
         out.push('\n');
@@ -139,7 +145,7 @@ impl PastBenches {
     }
 
     /// Writes the changes of level.
-    fn levels(&self, layout: Layout, out: &mut String) {
+    fn levels(&self, setup: &Setup, layout: Layout, out: &mut String) {
         let all = self.medians.len() as u64;
         let newest = if self.asked_for_changes < all {
             format!(" the newest {} of", thousands(self.asked_for_changes))
@@ -151,6 +157,7 @@ impl PastBenches {
         } else if !newest.is_empty() {
             let _ = writeln!(out, "changes of level among{newest} {} benches:", thousands(all));
         }
+        let amount = |value| self.amount(setup.is_deterministic(), value);
         for c in &self.changes {
             let change = 100.0 * (c.after / c.before - 1.0);
             let p = if c.p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {:.3}", c.p) };
@@ -159,8 +166,8 @@ impl PastBenches {
                 c.bench,
                 minute(&c.created),
                 c.kernel,
-                amount(self.metric().unit, c.before),
-                amount(self.metric().unit, c.after),
+                amount(c.before),
+                amount(c.after),
                 if change < 0.0 { "−" } else { "+" },
                 change.abs()
             );
@@ -174,8 +181,8 @@ impl PastBenches {
             Column::new("begun (UTC)", Align::Left, Some(16)),
             Column::new("kernel", Align::Left, Some(26)),
             Column::new("boots", Align::Right, Some(9)),
-            Column::new("median", Align::Right, Some(9)),
-            Column::new("interval", Align::Left, Some(20)),
+            Column::new("median", Align::Right, Some(13)),
+            Column::new("interval", Align::Left, Some(28)),
             Column::new("setup", Align::Right, Some(5)),
             Column::new("variant", Align::Left, None),
         ];
@@ -184,7 +191,7 @@ impl PastBenches {
             let reached = e.boots - e.failed.min(e.boots);
             let boots = if e.failed > 0 { format!("{reached} of {}", e.boots) } else { e.boots.to_string() };
             let level = e.level(self.metric());
-            let amount = |value| amount(self.metric().unit, value);
+            let amount = |value| self.amount(e.deterministic, value);
             let interval = level.map_or_else(String::new, |l| format!("{} to {}", amount(l.low), amount(l.high)));
             let median = level.map_or_else(String::new, |l| amount(l.median));
             let cells = [

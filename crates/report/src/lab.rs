@@ -21,7 +21,7 @@ use crate::table::{Align, Column, Line, render};
 use crate::{Layout, harmless};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
-use timeline::Ns;
+use timeline::{Ns, Unit};
 
 /// The name and version of the document.
 const SCHEMA: &str = "bootscope.lab/1";
@@ -43,7 +43,7 @@ pub struct Lab {
 impl Lab {
     /// Makes the document of trials that ran in boots with one instruction per nanosecond.
     pub fn new(vmm: &str, trials: Vec<LabTrial>) -> Lab {
-        let unit = "guest time of a deterministic boot: one instruction is one nanosecond";
+        let unit = "instructions of deterministic boots, each of which takes one nanosecond of guest time";
         Lab { schema: SCHEMA.to_owned(), vmm: vmm.to_owned(), unit: unit.to_owned(), trials }
     }
 
@@ -113,9 +113,9 @@ impl Lab {
                 if !trial.note.is_empty() {
                     let _ = writeln!(out, "* note: {}", trial.note);
                 }
-                let _ = writeln!(out, "* slow: `{}`, {} to the end", trial.slow, Ns(trial.slow_total_ns));
+                let _ = writeln!(out, "* slow: `{}`, {} to the end", trial.slow, measured(trial.slow_total_ns));
             }
-            let _ = write!(out, "* fast: `{}`, {} to the end", trial.fast, Ns(trial.fast_total_ns));
+            let _ = write!(out, "* fast: `{}`, {} to the end", trial.fast, measured(trial.fast_total_ns));
             let _ = match trial.not_foretold.as_str() {
                 "" => writeln!(out),
                 why => writeln!(out, "; {}", harmless(why)),
@@ -137,7 +137,7 @@ impl Lab {
                 let first = |text: String| if n == 0 { text } else { String::new() };
                 // If a check decides, there is no prediction, and times mean nothing.
                 let time = |ns: Option<i64>| match (&trial.check, ns) {
-                    (None, Some(ns)) => first(Ns(ns).to_string()),
+                    (None, Some(ns)) => first(measured(ns)),
                     _ => String::new(),
                 };
                 let [timed, published, published_ratio, measured, measured_ratio] = figures;
@@ -161,6 +161,14 @@ impl Lab {
         lines
     }
 }
+
+/// What a boot of the lab took. Its boots are deterministic.
+fn measured(ns: i64) -> String {
+    MEASURED_IN.show(Ns(ns))
+}
+
+/// The unit of what is measured in the lab's boots.
+const MEASURED_IN: Unit = Unit::Instructions;
 
 const BLAMED: usize = 7;
 const TITLES: [(&str, Align); 13] = [
@@ -224,7 +232,11 @@ impl LabTrial {
     fn costs(&self) -> String {
         let rows: Vec<&str> = self.added.iter().map(|added| added.row.as_str()).collect();
         let added: i64 = self.added.iter().map(|added| added.added_ns).sum();
-        if rows.is_empty() { String::new() } else { format!("adds {}, {}", Ns(added), harmless(&rows.join(", "))) }
+        if rows.is_empty() {
+            String::new()
+        } else {
+            format!("adds {}, {}", measured(added), harmless(&rows.join(", ")))
+        }
     }
 
     fn verdict(&self) -> &'static str {

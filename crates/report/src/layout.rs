@@ -69,8 +69,9 @@ impl Layout {
     /// The most columns that such a text takes.
     pub(crate) fn time_width(&self) -> usize {
         match self.unit {
-            Unit::Nanoseconds | Unit::Instructions | Unit::Count => 9,
+            Unit::Nanoseconds | Unit::Count => 9,
             Unit::Ticks => 12,
+            Unit::Instructions => 13,
         }
     }
 }

@@ -203,15 +203,14 @@ impl Ledger {
     /// The text for a terminal: the steps, the remarks on them, and the rows that are left.
     pub fn text(&self, layout: Layout) -> String {
         let unit = Scale::of(self);
-        let ticks = self.unit == Unit::Ticks.name();
-        let layout = Layout { unit: if ticks { Unit::Ticks } else { Unit::Nanoseconds }, ..layout };
+        let layout = Layout { unit: Unit::named(&self.unit), ..layout };
         let mut out = String::new();
         let columns = [
             Column::new("saving", Align::Left, None),
-            Column::new("boot path", Align::Right, Some(12)),
-            Column::new("becomes", Align::Right, Some(12)),
-            Column::new("saved", Align::Right, Some(22)),
-            Column::new("total", Align::Right, Some(22)),
+            Column::new("boot path", Align::Right, Some(layout.time_width() + 3)),
+            Column::new("becomes", Align::Right, Some(layout.time_width() + 3)),
+            Column::new("saved", Align::Right, Some(2 * layout.time_width() + 4)),
+            Column::new("total", Align::Right, Some(2 * layout.time_width() + 4)),
             Column::new("change", Align::Right, Some(13)),
         ];
         let mut lines = vec![Line {

@@ -45,7 +45,7 @@ pub(crate) fn noise(summary: &Summary) -> Option<String> {
     match summary.zero()? {
         TimeBase::Host => Some("unknown from one boot; `bootscope bench` measures it".to_owned()),
         TimeBase::GuestVirtual => Some(format!(
-            "none (one instruction = 1 ns), but any change of the command line moves the total by up to {}",
+            "none (instructions are counted), but any change of the command line moves the total by up to {}",
             by_layout()
         )),
         TimeBase::Evidence => None,

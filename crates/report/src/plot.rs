@@ -1,9 +1,8 @@
 //! A series of measurements as a plot in the terminal: oldest left, several values per column if need be. It shares the
 //! scale at its left with the plot of a scaling model over sizes (`bench/plot.rs`).
 
-use crate::text::{amount, places, width};
+use crate::text::{places, width};
 use crate::{Layout, Style};
-use benchmark::metrics::Unit;
 
 /// Lines of a plot.
 const LINES: usize = 10;
@@ -12,12 +11,12 @@ const MIN_COLUMNS: usize = 10;
 
 /// A plot of values in order. A column shows the median of its values as a point, and the least and greatest as a line.
 /// Marks under the axis show `changes`, which are places in the series.
-pub fn plot(values: &[f64], changes: &[usize], unit: Unit, layout: Layout) -> String {
+pub fn plot(values: &[f64], changes: &[usize], text: impl Fn(f64) -> String, layout: Layout) -> String {
     let (least, most) = range(values);
     if !(least.is_finite() && most.is_finite()) {
         return String::new();
     }
-    let labels = [most, least].map(|value| amount(unit, value));
+    let labels = [most, least].map(text);
     let label = labels.iter().map(|l| width(l)).max().unwrap_or(0);
     let columns = layout.width.saturating_sub(label + 3).max(MIN_COLUMNS).min(values.len());
     let bins: Vec<Bin> = (0..columns)
@@ -94,7 +93,7 @@ mod tests {
 
     fn lines(values: &[f64], changes: &[usize]) -> Vec<String> {
         let layout = Layout { width: 60, ..Layout::default() };
-        plot(values, changes, Unit::Nanoseconds, layout).lines().map(str::to_owned).collect()
+        plot(values, changes, |ns| timeline::Ns::rounded(ns).to_string(), layout).lines().map(str::to_owned).collect()
     }
 
     #[test]
@@ -119,7 +118,7 @@ mod tests {
 
     #[test]
     fn one_value_no_value_and_equal_values() {
-        assert_eq!(plot(&[], &[], Unit::Nanoseconds, Layout::default()), "");
+        assert_eq!(plot(&[], &[], |ns| ns.to_string(), Layout::default()), "");
         assert!(lines(&[5e6], &[]).iter().any(|line| line.ends_with('•')));
         assert!(lines(&[5e6; 3], &[])[0].starts_with("5.00 ms ┤"));
     }

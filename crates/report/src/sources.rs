@@ -10,7 +10,7 @@ pub(crate) fn rate_source(source: &RateSource) -> Cow<'static, str> {
         RateSource::Host => "measured on the host",
         RateSource::HostFromStart => "measured on the host, 0 at the start of the vCPUs",
         RateSource::CounterRegister => "said by the counter's own register",
-        RateSource::Instructions => "one tick is one instruction is 1 ns",
+        RateSource::Instructions => "one tick is one instruction",
         RateSource::User => "given by the user",
         RateSource::Unknown => "unknown: a tick is shown as a tick",
         RateSource::Kernel => "the kernel's own",

@@ -503,9 +503,12 @@ impl Summary {
         METRICS.iter().filter_map(|metric| Some((metric.text, amount(metric.unit, self.metrics.get(metric)? as f64))))
     }
 
-    /// The unit of its times: nanoseconds, or ticks.
+    /// The unit of its times. Documents of bootscope 0.2 call a deterministic boot's times nanoseconds.
     pub fn time_unit(&self) -> Unit {
-        if self.unit == Unit::Ticks.name() { Unit::Ticks } else { Unit::Nanoseconds }
+        match Unit::named(&self.unit) {
+            Unit::Nanoseconds => self.zero().map_or(Unit::Nanoseconds, TimeBase::unit),
+            unit => unit,
+        }
     }
 
     /// A length of time as text.

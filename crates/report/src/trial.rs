@@ -12,7 +12,7 @@ use benchmark::{Document, Ended, Variant};
 use serde::{Deserialize, Serialize};
 use statistics::verdict::Basis;
 use std::fmt::Write;
-use timeline::Ns;
+use timeline::{Ns, Unit};
 
 /// The name and version of the document.
 pub const SCHEMA: &str = "bootscope.try/1";
@@ -117,8 +117,7 @@ impl Proofs {
     pub fn text(&self, layout: Layout) -> String {
         let mut out = String::new();
         if let Some(base) = self.base_ns {
-            let unit = if self.deterministic { " (deterministic: 1 ns is 1 instruction)" } else { "" };
-            let _ = writeln!(out, "{} as recorded: {}{unit}", harmless(&self.kernel), time(base));
+            let _ = writeln!(out, "{} as recorded: {}", harmless(&self.kernel), time(self.unit(), base));
             if let Some(layouts) = self.layouts {
                 let layouts = counted(layouts, "memory layout");
                 let _ = writeln!(out, "the median of {layouts}; the recording has another length");
@@ -143,6 +142,7 @@ impl Proofs {
             line.remark(&name, &self.folder, layout, &mut out);
         }
         if let Some(Together { sum_ns, joint }) = &self.together {
+            let time = |ns| time(self.unit(), ns);
             let joint = joint.measured.map_or_else(|| "not known".to_owned(), |saved| time(saved.likely_ns));
             let text = format!("{ALL}: one by one they save {} in all; together in one boot, {joint}", time(*sum_ns));
             paragraph(&text, "", layout, &mut out);
@@ -155,6 +155,11 @@ impl Proofs {
             out.push_str("nothing was booted: there is no remedy that bootscope can make\n");
         }
         out
+    }
+
+    /// The unit of its lengths.
+    fn unit(&self) -> Unit {
+        unit_of(self.deterministic)
     }
 
     /// A remedy's name in the tables: its rules. If another remedy has the same rules, the subject of its findings is
@@ -197,7 +202,8 @@ impl Proofs {
             };
         }
         let joint = self.together.iter().map(|all| &all.joint);
-        let cells = |line: &ProofLine, name: String| Line { cells: line.cells(name).to_vec(), faint: false };
+        let cells =
+            |line: &ProofLine, name: String| Line { cells: line.cells(name, self.unit()).to_vec(), faint: false };
         let mut lines: Vec<Line> = self.remedies.iter().map(|line| cells(line, self.name_of(line))).collect();
         lines.extend(joint.map(|line| cells(line, ALL.to_owned())));
         render(&columns, &lines, layout.table_width(), layout.style, out);
@@ -254,8 +260,8 @@ impl ProofLine {
         harmless(&changes.join(" ")).into_owned()
     }
 
-    fn cells(&self, name: String) -> [String; 4] {
-        [name, range(self.claimed), range(self.measured), word(self.verdict).to_owned()]
+    fn cells(&self, name: String, unit: Unit) -> [String; 4] {
+        [name, range(unit, self.claimed), range(unit, self.measured), word(self.verdict).to_owned()]
     }
 
     fn remark(&self, name: &str, folder: &str, layout: Layout, out: &mut String) {
@@ -339,13 +345,20 @@ fn refuted(claimed: Option<Saved>, measured: Option<Saved>) -> &'static str {
 }
 
 /// A saving with its interval, such as `60.0 ms (54.0 to 60.0 ms)`.
-pub(crate) fn range(saved: Option<Saved>) -> String {
+pub(crate) fn range(unit: Unit, saved: Option<Saved>) -> String {
     let Some(Saved { low_ns, likely_ns, high_ns }) = saved else { return "-".to_owned() };
+    let time = |ns| time(unit, ns);
     format!("{} ({})", time(likely_ns), crate::text::range(&time(low_ns), &time(high_ns)))
 }
 
-pub(crate) fn time(ns: f64) -> String {
-    Ns::rounded(ns).to_string()
+/// A computed length.
+pub(crate) fn time(unit: Unit, ns: f64) -> String {
+    unit.show(Ns::rounded(ns))
+}
+
+/// The unit of the lengths of boots that were, or were not, deterministic.
+pub(crate) fn unit_of(deterministic: bool) -> Unit {
+    if deterministic { Unit::Instructions } else { Unit::Nanoseconds }
 }
 
 #[cfg(test)]

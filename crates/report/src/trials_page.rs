@@ -1,7 +1,7 @@
 //! All tries of a history as a page of Markdown: for each detector, the claims and the measurements on each kernel.
 
 use crate::harmless;
-use crate::trial::{ProofLine, range, time, word};
+use crate::trial::{ProofLine, range, time, unit_of, word};
 use benchmark::history::PastTrial;
 use benchmark::trial::{Cause, Proof, is_at_price};
 use findings::DETECTORS;
@@ -106,6 +106,7 @@ fn table(trials: &[&PastTrial], out: &mut String) {
         let setup = &past.setup;
         let cpus = if setup.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", setup.cpus) };
         let unit = if past.deterministic { "instructions" } else { setup.accelerator.as_str() };
+        let counted_in = unit_of(past.deterministic);
         let about: Vec<&str> = line.findings.iter().map(|finding: &Cause| finding.about.as_str()).collect();
         let changes: Vec<String> = line.changes.iter().map(crate::ChangeLine::short).collect();
         let share = line.measured.zip(line.claimed).filter(|(_, claimed)| claimed.likely_ns > 0.0);
@@ -115,11 +116,11 @@ fn table(trials: &[&PastTrial], out: &mut String) {
             cell(&past.kernel),
             cell(&format!("{}, {cpus}, {} MiB, {unit}", setup.machine, setup.memory_bytes >> 20)),
             recorded(past),
-            past.base_ns.map_or("-".to_owned(), time),
+            past.base_ns.map_or("-".to_owned(), |ns| time(counted_in, ns)),
             code(&about.join(", ")),
             code(&changes.join(" ")),
-            range(line.claimed),
-            range(line.measured),
+            range(counted_in, line.claimed),
+            range(counted_in, line.measured),
             share,
             word(line.verdict).to_owned(),
         ];

@@ -69,6 +69,16 @@ pub enum TimeBase {
     Evidence,
 }
 
+impl TimeBase {
+    /// The unit of a timeline's times, unless a clock of unknown rate stamped them.
+    pub fn unit(self) -> Unit {
+        match self {
+            TimeBase::GuestVirtual => Unit::Instructions,
+            TimeBase::Host | TimeBase::Evidence => Unit::Nanoseconds,
+        }
+    }
+}
+
 /// Converts an index in a list to the 32-bit number of its entry. A growing list checks the limit itself. A list read
 /// from a file has no more entries than the file has bytes, at most 1 GiB.
 #[expect(clippy::cast_possible_truncation, reason = "the list checked it when it grew, or its file is shorter")]
@@ -144,7 +154,7 @@ pub enum Unit {
     Nanoseconds,
     /// Ticks of a counter of unknown rate.
     Ticks,
-    /// Instructions of a deterministic boot.
+    /// Instructions of a deterministic boot, in which each takes one nanosecond of guest time.
     Instructions,
     /// Occurrences of something.
     Count,
@@ -163,7 +173,8 @@ impl Unit {
         let units = match self {
             Unit::Nanoseconds => time::NANOSECONDS,
             Unit::Ticks => ["ticks", "kticks", "Mticks", "Gticks"],
-            Unit::Instructions | Unit::Count => ["", "k", "M", "G"],
+            Unit::Instructions => ["instr", "k instr", "M instr", "G instr"],
+            Unit::Count => ["", "k", "M", "G"],
         };
         time::three_digits(length.0, units, text);
     }
@@ -176,6 +187,12 @@ impl Unit {
             Unit::Instructions => "instructions",
             Unit::Count => "count",
         }
+    }
+
+    /// The unit of that name in a document; nanoseconds if the name is unknown.
+    pub fn named(name: &str) -> Unit {
+        let all = [Unit::Ticks, Unit::Instructions, Unit::Count];
+        all.into_iter().find(|unit| unit.name() == name).unwrap_or_default()
     }
 }
 
@@ -300,7 +317,7 @@ pub struct Timeline {
 impl Timeline {
     /// An empty timeline with its zero at `time_base`.
     pub fn new(time_base: TimeBase) -> Self {
-        Timeline { time_base, ..Timeline::default() }
+        Timeline { time_base, unit: time_base.unit(), ..Timeline::default() }
     }
 
     /// Adds the start of a phase.
@@ -336,8 +353,8 @@ mod tests {
     #[test]
     fn ticks_are_not_shown_as_time() {
         let show = |count| Unit::Ticks.show(Ns(count));
-        assert_eq!(Unit::Instructions.show(Ns(877_000_000)), "877 M");
-        assert_eq!(Unit::Instructions.show(Ns(12)), "12");
+        assert_eq!(Unit::Instructions.show(Ns(877_000_000)), "877 M instr");
+        assert_eq!(Unit::Instructions.show(Ns(12)), "12 instr");
         assert_eq!(show(999), "999 ticks");
         assert_eq!(show(1_234), "1.23 kticks");
         assert_eq!(show(999_499), "999 kticks");

@@ -1,9 +1,9 @@
 // Pictures of a bench: the spread of each variant's boots, and the growth of a row with a size.
 import { at, isInterval, type Bench, type Growth } from "../data/bench";
 import type { Surface } from "../lib/save";
-import { marks, short, type Unit } from "../lib/time";
+import { atStep, marks, short, type Unit } from "../lib/time";
 import type { Palette } from "./colours";
-import { FONT, atStep, axis, fitting, x, type Scale } from "./draw";
+import { FONT, axis, fitting, x, type Scale } from "./draw";
 
 export const LINE = 34;
 const NAMES = 220;

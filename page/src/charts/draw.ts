@@ -1,6 +1,6 @@
 // Drawing that all charts share: text that fits, spans side by side in one row, an axis of time.
 import type { Boot } from "../data/boot";
-import { marks, short, type Unit } from "../lib/time";
+import { atStep, marks, type Unit } from "../lib/time";
 import type { Surface } from "../lib/save";
 import { toneOf, type Palette } from "./colours";
 
@@ -161,14 +161,6 @@ export function axis(scale: Scale, height: number, unit: Unit, palette: Palette,
         on.fillStyle = palette.faint;
         on.fillText(atStep(time, step, unit), place + 3, 9);
     }
-}
-
-/** A time with as many digits as neighbouring marks need to differ. */
-export function atStep(time: number, step: number, unit: Unit): string {
-    if (unit !== "ns" || time === 0) return time === 0 ? "0" : short(time, unit);
-    const [size, name] = Math.abs(time) >= 1e9 ? [1e9, "s"] : Math.abs(time) >= 1e6 ? [1e6, "ms"] : Math.abs(time) >= 1e3 ? [1e3, "µs"] : [1, "ns"];
-    const digits = Math.max(0, Math.min(9, Math.ceil(Math.log10(size / step) - 1e-9)));
-    return `${(time / size).toFixed(digits)} ${name}`;
 }
 
 /**

@@ -2,9 +2,9 @@
 // on which a row became slower.
 import { marksOf, type Lake, type Line, type Mark, type Point, type ScaleOf } from "../data/lake";
 import type { Surface } from "../lib/save";
-import { grouped, marks, short } from "../lib/time";
+import { atStep, grouped, marks, short } from "../lib/time";
 import type { Palette } from "./colours";
-import { FONT, atStep, fitting } from "./draw";
+import { FONT, fitting } from "./draw";
 
 /** The most lines that are drawn: more would need colours that look alike. */
 export const MAX_DRAWN = 8;

@@ -4,7 +4,7 @@
 import type { Numbers, Table } from "./table";
 import { instantsOf, type Instants, type Sample } from "./instants";
 import { SCHEMA, type Facts, type Summary } from "./facts";
-import { whole, type Unit, type Whole } from "../lib/time";
+import { unitOf, whole, type Unit, type Whole } from "../lib/time";
 
 export interface Track {
     readonly id: number;
@@ -289,7 +289,7 @@ export class Boot {
     }
 
     get unit(): Unit {
-        return this.summary.unit === "ticks" ? "ticks" : "ns";
+        return unitOf(this.summary);
     }
 
     /** The time from zero to the end mark. */

@@ -9,8 +9,14 @@ export type Unit = "ns" | "ticks" | "instructions";
 const UNITS: Record<Unit, readonly [string, string, string, string]> = {
     ns: ["ns", "µs", "ms", "s"],
     ticks: ["ticks", "kticks", "Mticks", "Gticks"],
-    instructions: ["", "k", "M", "G"],
+    instructions: ["instr", "k instr", "M instr", "G instr"],
 };
+
+/** The unit that a document names. Documents of bootscope 0.2 call the instructions of a deterministic boot nanoseconds. */
+export function unitOf(document: { readonly unit: string; readonly time_base: string }): Unit {
+    if (document.unit === "ticks") return "ticks";
+    return document.unit === "instructions" || document.time_base === "guest-virtual" ? "instructions" : "ns";
+}
 
 /** A number from JSON, which is a text if doubles do not hold it. */
 export function whole(value: number | string): Whole {
@@ -36,6 +42,15 @@ export function short(length: Whole, unit: Unit): string {
     const rounded = (count * decimal + size / 2n) / size;
     const fraction = digits > 0 ? `.${String(rounded % decimal).padStart(digits, "0")}` : "";
     return `${sign}${rounded / decimal}${fraction} ${name}`;
+}
+
+/** A time with as many digits as neighbouring marks, a step apart, need to differ. */
+export function atStep(time: number, step: number, unit: Unit): string {
+    if (unit === "ticks" || time === 0) return time === 0 ? "0" : short(time, unit);
+    const power = Math.abs(time) >= 1e9 ? 3 : Math.abs(time) >= 1e6 ? 2 : Math.abs(time) >= 1e3 ? 1 : 0;
+    const size = 1e3 ** power;
+    const digits = Math.max(0, Math.min(9, Math.ceil(Math.log10(size / step) - 1e-9)));
+    return `${(time / size).toFixed(digits)} ${UNITS[unit][power]}`;
 }
 
 /** A time such as `12 345 678 ns`, not rounded. */

@@ -74,13 +74,13 @@ function Spread({ store, bench, palette }: { store: Store; bench: Bench; palette
     const boots = useMemo(() => bench.boots.filter(boot => boot.variant === picked), [bench, picked]);
     const columns = useMemo((): readonly Column<Spreading>[] => [
         { name: table === "rows" ? "row" : "phase", key: row => row.name, show: row => row.name },
-        { name: "median", key: row => row.median.estimate, show: row => figure(row.median.estimate, unit), isNumber: true, width: "7em" },
+        { name: "median", key: row => row.median.estimate, show: row => figure(row.median.estimate, unit), isNumber: true, width: "8em" },
         { name: "interval", key: row => row.median.high - row.median.low, show: row => range(row.median, unit), isNumber: true, width: "13em" },
-        { name: "mean", key: row => row.mean, show: row => figure(row.mean, unit), isNumber: true, width: "7em" },
-        { name: "sd", key: row => row.sd ?? -1, show: row => figure(row.sd, unit), isNumber: true, width: "7em" },
+        { name: "mean", key: row => row.mean, show: row => figure(row.mean, unit), isNumber: true, width: "8em" },
+        { name: "sd", key: row => row.sd ?? -1, show: row => figure(row.sd, unit), isNumber: true, width: "8em" },
         ...(table === "rows" ? [] : [
-            { name: "least", key: (row: Spreading) => row.least ?? 0, show: (row: Spreading) => figure(row.least, unit), isNumber: true, width: "7em" },
-            { name: "most", key: (row: Spreading) => row.most ?? 0, show: (row: Spreading) => figure(row.most, unit), isNumber: true, width: "7em" },
+            { name: "least", key: (row: Spreading) => row.least ?? 0, show: (row: Spreading) => figure(row.least, unit), isNumber: true, width: "8em" },
+            { name: "most", key: (row: Spreading) => row.most ?? 0, show: (row: Spreading) => figure(row.most, unit), isNumber: true, width: "8em" },
         ]),
         { name: "boots", key: row => row.seen, show: row => String(row.seen), isNumber: true, width: "5em" },
     ], [table, unit]);
@@ -167,7 +167,7 @@ function Compared({ store, bench }: { store: Store; bench: Bench }) {
         { name: "kind", key: row => row.kind, show: row => row.kind, width: "5em" },
         { name: "difference", key: row => Math.abs(row.by.difference.estimate), show: row => figure(row.by.difference.estimate, unit), isNumber: true, width: "8em" },
         { name: "interval", key: row => row.by.difference.high - row.by.difference.low, show: row => range(row.by.difference, unit), isNumber: true, width: "14em", isSpare: true },
-        { name: "ratio", key: row => row.by.ratio?.estimate ?? 0, show: row => row.by.ratio?.estimate.toFixed(4) ?? "", isNumber: true, width: "6em" },
+        { name: "ratio", key: row => row.by.ratio?.estimate ?? 0, show: row => row.by.ratio?.estimate.toFixed(4) ?? "", isNumber: true, width: "8em" },
         { name: "p, corrected", key: row => -(row.by.p_corrected ?? 2), show: row => (row.by.p_corrected === null ? "" : row.by.p_corrected.toPrecision(2)), isNumber: true, width: "8em" },
         { name: "verdict", key: row => row.by.change, show: row => CHANGES[row.by.change] ?? row.by.change, width: "10em" },
     ], [unit]);

@@ -7,7 +7,7 @@ import { boxes, depthOf, hit, paint, type Flame } from "../charts/flame";
 import { FONT, ROW, axis, fitting, x, type Scale } from "../charts/draw";
 import { isDark, type Palette } from "../charts/colours";
 import type { Surface } from "../lib/save";
-import { counted, short, type Whole } from "../lib/time";
+import { counted, short, type Unit, type Whole } from "../lib/time";
 import { expression, type Store } from "../state";
 import { Canvas, besidePointer, placeOf } from "./canvas";
 import { Choice } from "./choice";
@@ -18,6 +18,8 @@ type Of = (typeof TABLES)[number][0];
 const COMMAND_LINE = "command line";
 /** Facts that differ between any two boots. */
 const OF_EACH_RUN = ["recorded", "host load"];
+/** What boots of each unit count. */
+const NAMES: Record<Unit, string> = { ns: "time", ticks: "ticks of a counter of unknown rate", instructions: "instructions" };
 /** The number of differences that are shown at first. */
 const FEW = 6;
 const BAR = 28;
@@ -35,7 +37,7 @@ export function Compare({ store, palette }: { store: Store; palette: Palette }) 
     const byPhase = useMemo(() => phases(before.summary, after.summary), [before, after]);
     const noise = noiseOf(before, after);
     const columns = useMemo(() => columnsOf(after, noise), [after, noise]);
-    if (before.unit !== after.unit) return <p class="note">The times of one boot are in ticks, and nobody knows how long one is: they cannot be compared.</p>;
+    if (before.unit !== after.unit) return <p class="note">One boot counts {NAMES[before.unit]}, the other {NAMES[after.unit]}: they cannot be compared.</p>;
     store.target = {
         rows: () => [["what", "before_ns", "after_ns", "change_ns", "kind"], ...shown.map(row => [row.name, row.before ?? "", row.after ?? "", row.change, row.what])],
     };
@@ -161,8 +163,8 @@ function columnsOf(boot: Boot, noise: number): readonly Column<Compared>[] {
     const time = (value: Whole | undefined): string => (value === undefined ? "" : short(value, boot.unit));
     return [
         { name: "what", key: row => row.name, show: row => row.name },
-        { name: "before", key: row => Number(row.before ?? -1), show: row => time(row.before), isNumber: true, width: "6em", isSpare: true },
-        { name: "after", key: row => Number(row.after ?? -1), show: row => time(row.after), isNumber: true, width: "6em" },
+        { name: "before", key: row => Number(row.before ?? -1), show: row => time(row.before), isNumber: true, width: "8em", isSpare: true },
+        { name: "after", key: row => Number(row.after ?? -1), show: row => time(row.after), isNumber: true, width: "8em" },
         { name: "change", key: row => Math.abs(Number(row.change)), show: row => <span class={tone(row)} data-ns={String(row.change)}>{row.what === "same" ? "" : signed(row.change, boot)}</span>, isNumber: true, width: "8em" },
         { name: "kind", key: row => row.what, show: row => (row.what === "same" ? "" : isNoise(row, noise) ? "changed?" : row.what), width: "7em", isSpare: true },
     ];

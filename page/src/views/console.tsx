@@ -1,8 +1,7 @@
 // The console beside time: a line leads to its moment in the charts, and a selection leads to the lines of its time.
 import { useMemo, useState } from "preact/hooks";
 import type { ConsoleLine } from "../data/boot";
-import { atStep } from "../charts/draw";
-import { counted } from "../lib/time";
+import { atStep, counted } from "../lib/time";
 import { expression, type Selection, type Store } from "../state";
 import { Choice } from "./choice";
 import { Table, type Column } from "./table";

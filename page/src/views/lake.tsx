@@ -253,15 +253,15 @@ function columnsOfRegressions(open: ReadonlySet<string>): readonly Column<Shown>
         { name: "hardware", key: kinds, show: row => (row.one === undefined ? kinds(row) : kindName(row.one)), width: "12em" },
         { name: "kernel", key: row => row.group.kernel, show: row => row.group.kernel, width: "13em" },
         { name: "since", key: row => row.group.since, show: row => row.one?.since ?? row.group.since, width: "8em" },
-        { name: "before", key: row => row.group.most.before_ns, show: row => (row.one ? figure(row.one.before_ns) : ""), isNumber: true, width: "6em", isSpare: true },
-        { name: "after", key: row => row.group.most.after_ns, show: row => (row.one ? figure(row.one.after_ns) : ""), isNumber: true, width: "6em", isSpare: true },
+        { name: "before", key: row => row.group.most.before_ns, show: row => (row.one ? figure(row.one.before_ns) : ""), isNumber: true, width: "8em", isSpare: true },
+        { name: "after", key: row => row.group.most.after_ns, show: row => (row.one ? figure(row.one.after_ns) : ""), isNumber: true, width: "8em", isSpare: true },
         { name: "slower by", key: row => row.group.most.slower_ns, show: ({ one, group }) => (one ? figure(one.slower_ns) : range(group.least.slower_ns, group.most.slower_ns)), isNumber: true, width: "10.5em" },
         { name: "interval", key: row => row.group.most.slower_high_ns - row.group.most.slower_low_ns, show: ({ one }) => (one ? range(one.slower_low_ns, one.slower_high_ns) : ""), isNumber: true, width: "10em", isSpare: true },
-        { name: "change", key: row => row.group.mostChanged.ratio ?? Infinity, show: ({ one, group }) => (one ? change(one.ratio) : `≤ ${change(group.mostChanged.ratio)}`), isNumber: true, width: "7em" },
+        { name: "change", key: row => row.group.mostChanged.ratio ?? Infinity, show: ({ one, group }) => (one ? change(one.ratio) : `≤ ${change(group.mostChanged.ratio)}`), isNumber: true, width: "8em" },
         { name: "p", key: row => -row.group.p, show: ({ one, group }) => (one ? chance(one.p) : `≤ ${chance(group.p)}`), isNumber: true, width: "5.5em" },
-        { name: "boots before", key: row => row.group.boots_before, show: row => grouped((row.one ?? row.group).boots_before), isNumber: true, width: "7em", isSpare: true },
-        { name: "after it", key: row => row.group.boots_after, show: row => grouped((row.one ?? row.group).boots_after), isNumber: true, width: "6em", isSpare: true },
-        { name: "costs a day", key: row => row.group.perDay, show: row => figure(row.one?.per_day_ns ?? row.group.perDay), isNumber: true, width: "7em" },
+        { name: "boots before", key: row => row.group.boots_before, show: row => grouped((row.one ?? row.group).boots_before), isNumber: true, width: "8em", isSpare: true },
+        { name: "after it", key: row => row.group.boots_after, show: row => grouped((row.one ?? row.group).boots_after), isNumber: true, width: "8em", isSpare: true },
+        { name: "costs a day", key: row => row.group.perDay, show: row => figure(row.one?.per_day_ns ?? row.group.perDay), isNumber: true, width: "8em" },
     ];
 }
 
@@ -280,8 +280,8 @@ function Picked({ store, lake, palette, picked }: Props & { picked: Regression }
         { name: "boot", key: one => one.boot_id, show: one => <code>{one.boot_id}</code> },
         { name: "day", key: one => one.day, show: one => one.day, width: "8em" },
         { name: "machine", key: one => one.machine, show: one => one.machine || "not known", width: "11em", isSpare: true },
-        { name: "total", key: one => one.total_ns ?? -1, show: one => (one.total_ns === null ? "" : figure(one.total_ns)), isNumber: true, width: "6em" },
-        { name: "the row", key: one => one.self_ns ?? -1, show: one => (one.self_ns === null ? "" : figure(one.self_ns)), isNumber: true, width: "6em" },
+        { name: "total", key: one => one.total_ns ?? -1, show: one => (one.total_ns === null ? "" : figure(one.total_ns)), isNumber: true, width: "8em" },
+        { name: "the row", key: one => one.self_ns ?? -1, show: one => (one.self_ns === null ? "" : figure(one.self_ns)), isNumber: true, width: "8em" },
     ], [picked]);
     return (
         <section class="picked-regression" aria-label={`Regression of ${picked.name}`}>
@@ -362,10 +362,10 @@ const OUTLIERS: readonly Column<Outlier>[] = [
     { name: "machine", key: row => row.machine, show: row => row.machine || "not known" },
     { name: "hardware", key: kindName, show: kindName, width: "15em" },
     { name: "row", key: row => row.name, show: row => row.name, width: "14em" },
-    { name: "its mean", key: row => row.mean_ns, show: row => figure(row.mean_ns), isNumber: true, width: "7em" },
-    { name: "the others'", key: row => row.others_ns, show: row => figure(row.others_ns), isNumber: true, width: "7em" },
-    { name: "slower by", key: row => row.slower_ns, show: row => figure(row.slower_ns), isNumber: true, width: "7em" },
-    { name: "change", key: row => row.ratio ?? Infinity, show: row => change(row.ratio), isNumber: true, width: "7em" },
+    { name: "its mean", key: row => row.mean_ns, show: row => figure(row.mean_ns), isNumber: true, width: "8em" },
+    { name: "the others'", key: row => row.others_ns, show: row => figure(row.others_ns), isNumber: true, width: "8em" },
+    { name: "slower by", key: row => row.slower_ns, show: row => figure(row.slower_ns), isNumber: true, width: "8em" },
+    { name: "change", key: row => row.ratio ?? Infinity, show: row => change(row.ratio), isNumber: true, width: "8em" },
     { name: "p", key: row => -row.p, show: row => chance(row.p), isNumber: true, width: "5em" },
     { name: "boots", key: row => row.boots, show: row => grouped(row.boots), isNumber: true, width: "5em", isSpare: true },
     { name: "machines like it", key: row => row.machines, show: row => grouped(row.machines), isNumber: true, width: "9em", isSpare: true },
@@ -378,8 +378,8 @@ const MISSING: readonly Column<Missing>[] = [
     { name: "last boot", key: row => row.last, show: row => row.last, width: "8em" },
     { name: "days silent", key: row => row.silent_days, show: row => row.silent_days.toFixed(1), isNumber: true, width: "8em" },
     { name: "usual days", key: row => row.usual_days, show: row => row.usual_days.toFixed(1), isNumber: true, width: "8em" },
-    { name: "p", key: row => -row.p, show: row => chance(row.p), isNumber: true, width: "6em" },
-    { name: "boots", key: row => row.boots, show: row => grouped(row.boots), isNumber: true, width: "6em", isSpare: true },
+    { name: "p", key: row => -row.p, show: row => chance(row.p), isNumber: true, width: "8em" },
+    { name: "boots", key: row => row.boots, show: row => grouped(row.boots), isNumber: true, width: "8em", isSpare: true },
 ];
 
 function Machines({ store, lake, of }: Props & { of: "outliers" | "missing" }) {
@@ -408,10 +408,10 @@ const SAVINGS: readonly Column<Saving>[] = [
     { name: "id", key: row => row.id, show: row => row.id, width: "13em", isSpare: true },
     { name: "saves a day", key: row => row.per_day_ns, show: row => figure(row.per_day_ns), isNumber: true, width: "8em" },
     { name: "interval", key: row => row.per_day_high_ns - row.per_day_low_ns, show: row => range(row.per_day_low_ns, row.per_day_high_ns), isNumber: true, width: "13em" },
-    { name: "a boot", key: row => row.mean_ns, show: row => figure(row.mean_ns), isNumber: true, width: "7em" },
+    { name: "a boot", key: row => row.mean_ns, show: row => figure(row.mean_ns), isNumber: true, width: "8em" },
     { name: "boots", key: row => row.boots, show: row => grouped(row.boots), isNumber: true, width: "8em" },
-    { name: "share", key: row => row.share, show: row => percent(row.share), isNumber: true, width: "7em", isSpare: true },
-    { name: "machines", key: row => row.machines, show: row => grouped(row.machines), isNumber: true, width: "7em" },
+    { name: "share", key: row => row.share, show: row => percent(row.share), isNumber: true, width: "8em", isSpare: true },
+    { name: "machines", key: row => row.machines, show: row => grouped(row.machines), isNumber: true, width: "8em" },
     { name: "kinds", key: row => row.kinds, show: row => grouped(row.kinds), isNumber: true, width: "5em", isSpare: true },
 ];
 

@@ -8,8 +8,8 @@ export function SpanTable({ store, label, spans }: { store: Store; label: string
     const { boot, state } = store;
     const columns: readonly Column<number>[] = [
         { name: "span", key: span => boot.spanName(span), show: span => boot.spanName(span) },
-        { name: "length", key: span => Number(boot.spanLength(span)), show: span => short(boot.spanLength(span), boot.unit), isNumber: true, width: "7em" },
-        { name: "start", key: span => -Number(boot.spanStart(span)), show: span => short(boot.spanStart(span), boot.unit), isNumber: true, width: "7em" },
+        { name: "length", key: span => Number(boot.spanLength(span)), show: span => short(boot.spanLength(span), boot.unit), isNumber: true, width: "8em" },
+        { name: "start", key: span => -Number(boot.spanStart(span)), show: span => short(boot.spanStart(span), boot.unit), isNumber: true, width: "8em" },
         { name: "thread", key: span => boot.track(boot.spans.track[span]!)?.label ?? "", show: span => boot.track(boot.spans.track[span]!)?.label ?? "", width: "14em", isSpare: true },
     ];
     return (
@@ -25,8 +25,8 @@ export function InstantTable({ store, label, instants }: { store: Store; label: 
     const lane = (one: Instant): string => boot.instants.lanes[one.lane]?.name ?? "";
     const columns: readonly Column<Instant>[] = [
         { name: "instant", key: one => one.text, show: one => one.text },
-        { name: "at", key: one => -one.from, show: one => short(one.from, boot.unit), isNumber: true, width: "7em" },
-        { name: "length", key: one => one.to - one.from, show: one => (one.to > one.from ? short(one.to - one.from, boot.unit) : ""), isNumber: true, width: "7em" },
+        { name: "at", key: one => -one.from, show: one => short(one.from, boot.unit), isNumber: true, width: "8em" },
+        { name: "length", key: one => one.to - one.from, show: one => (one.to > one.from ? short(one.to - one.from, boot.unit) : ""), isNumber: true, width: "8em" },
         { name: "what", key: lane, show: lane, width: "14em" },
     ];
     return (

@@ -34,9 +34,9 @@ export function WhatIf({ store }: { store: Store }) {
     const left = useMemo(() => new Map("ledger" in answer ? answer.ledger.where.map(row => [row.name, row.self_ns]) : []), [answer]);
     const columns = useMemo((): readonly Column<Row>[] => [
         { name: "what", key: row => row.name, show: row => row.name },
-        { name: "self", key: row => Number(row.self_ns), show: row => short(whole(row.self_ns), unit), isNumber: true, width: "7em", isSpare: true },
+        { name: "self", key: row => Number(row.self_ns), show: row => short(whole(row.self_ns), unit), isNumber: true, width: "8em", isSpare: true },
         // Sorted by a value that no slider changes: a row must not jump while its slider moves.
-        { name: "then", key: row => Number(row.self_ns), show: row => (savings.size === 0 || !("ledger" in answer) ? "" : <span data-ns={String(left.get(row.name) ?? 0)}>{short(whole(left.get(row.name) ?? 0), unit)}</span>), isNumber: true, width: "7em" },
+        { name: "then", key: row => Number(row.self_ns), show: row => (savings.size === 0 || !("ledger" in answer) ? "" : <span data-ns={String(left.get(row.name) ?? 0)}>{short(whole(left.get(row.name) ?? 0), unit)}</span>), isNumber: true, width: "8em" },
         {
             name: "less by", key: () => 0, width: "11em",
             show: row => (

@@ -1,7 +1,7 @@
 // The tables: rows of the boot path, functions, all threads, initcalls, processes. A regular expression filters them.
 import { useMemo } from "preact/hooks";
 import type { Initcall, Process, Row } from "../data/facts";
-import { counted, grouped, percent, short, whole } from "../lib/time";
+import { counted, grouped, percent, short, whole, type Unit } from "../lib/time";
 import { expression, type Store } from "../state";
 import { Details } from "./details";
 import { Filter } from "./filter";
@@ -14,6 +14,13 @@ const TABLES = [
     ["initcalls", "Initcalls", "Each from its call to its return, waits included. They overlap where threads run side by side."],
     ["processes", "User processes", "Each after its parent."],
 ] as const;
+
+/** The sentence under tables whose figures are not time. */
+const UNITS_SAY: Record<Unit, string> = {
+    ns: "",
+    ticks: "Times are ticks: nobody knows how fast the counter runs.",
+    instructions: "A deterministic boot has no milliseconds: figures are instructions, and a wait counts as many as would pass in its time at one a nanosecond.",
+};
 
 interface Charged extends Row {
     readonly text: string;
@@ -40,7 +47,7 @@ export function Where({ store }: { store: Store }) {
                 {id === "initcalls" ? <Initcalls store={store} title={title} filter={filter} /> : id === "processes" ? <Processes store={store} title={title} filter={filter} /> : <Rows store={store} id={id} title={title} filter={filter} />}
                 <Details store={store} />
             </div>
-            <output class="faint note" id="unit">{unit === "ticks" ? "Times are ticks: nobody knows how fast the counter runs." : ""}</output>
+            <output class="faint note" id="unit">{UNITS_SAY[unit]}</output>
         </div>
     );
 }
@@ -58,10 +65,10 @@ function Rows({ store, id, title, filter }: { store: Store; id: string; title: s
     const rows = useMemo(() => (filter ? all.filter(row => filter.test(row.text) || row.tracks.some(track => filter.test(track))) : all), [all, filter?.source]);
     const columns = useMemo((): readonly Column<Charged>[] => [
         { name: "what", key: row => row.text, show: row => row.text },
-        { name: "self", key: row => Number(row.self_ns), show: row => <span data-ns={String(row.self_ns)}>{short(whole(row.self_ns), unit)}</span>, isNumber: true, width: "7em" },
+        { name: "self", key: row => Number(row.self_ns), show: row => <span data-ns={String(row.self_ns)}>{short(whole(row.self_ns), unit)}</span>, isNumber: true, width: "8em" },
         { name: "share", key: row => row.part, show: row => <><span class="bar" style={{ width: `${Math.min(row.part * 60, 60)}px` }} aria-hidden="true" />{percent(row.part)}</>, isNumber: true, width: "10em", isSpare: true },
-        { name: "total", key: row => Number(row.total_ns), show: row => <span data-ns={String(row.total_ns)}>{short(whole(row.total_ns), unit)}</span>, isNumber: true, width: "7em" },
-        { name: "count", key: row => Number(row.count), show: row => grouped(whole(row.count)), isNumber: true, width: "6em", isSpare: true },
+        { name: "total", key: row => Number(row.total_ns), show: row => <span data-ns={String(row.total_ns)}>{short(whole(row.total_ns), unit)}</span>, isNumber: true, width: "8em" },
+        { name: "count", key: row => Number(row.count), show: row => grouped(whole(row.count)), isNumber: true, width: "8em", isSpare: true },
         { name: "threads", key: row => row.tracks[0] ?? "", show: row => row.tracks.slice(0, 3).join(", ") + (row.tracks.length > 3 ? ` and ${row.tracks.length - 3} more` : ""), width: "16em", isSpare: true },
     ], [unit]);
     const pick = (row: Charged): void => {
@@ -86,8 +93,8 @@ function Initcalls({ store, title, filter }: { store: Store; title: string; filt
     const rows = boot.summary.initcalls.filter(row => !filter || filter.test(row.name));
     const columns: readonly Column<Initcall>[] = [
         { name: "function", key: row => row.name, show: row => row.name },
-        { name: "elapsed", key: row => Number(row.elapsed_ns), show: row => <span data-ns={String(row.elapsed_ns)}>{short(whole(row.elapsed_ns), unit)}</span>, isNumber: true, width: "7em" },
-        { name: "start", key: row => -Number(row.start_ns), show: row => short(whole(row.start_ns), unit), isNumber: true, width: "7em" },
+        { name: "elapsed", key: row => Number(row.elapsed_ns), show: row => <span data-ns={String(row.elapsed_ns)}>{short(whole(row.elapsed_ns), unit)}</span>, isNumber: true, width: "8em" },
+        { name: "start", key: row => -Number(row.start_ns), show: row => short(whole(row.start_ns), unit), isNumber: true, width: "8em" },
         { name: "thread", key: row => row.track, show: row => row.track, width: "14em", isSpare: true },
     ];
     store.target = { rows: () => [["function", "elapsed_ns", "start_ns", "thread"], ...rows.map(row => [row.name, String(row.elapsed_ns), String(row.start_ns), row.track])] };
@@ -107,9 +114,9 @@ function Processes({ store, title, filter }: { store: Store; title: string; filt
     const length = (row: Process): number => (row.end_ns === null ? boot.total : Number(row.end_ns)) - Number(row.start_ns);
     const columns: readonly Column<Process>[] = [
         { name: "process", key: row => row.name, show: row => <span style={{ paddingLeft: `${Math.min(row.depth, 20)}em` }}>{row.name}</span> },
-        { name: "pid", key: row => Number(row.pid), show: row => String(row.pid), isNumber: true, width: "6em", isSpare: true },
-        { name: "start", key: row => -Number(row.start_ns), show: row => short(whole(row.start_ns), unit), isNumber: true, width: "7em" },
-        { name: "length", key: length, show: row => (row.end_ns === null ? "alive" : short(length(row), unit)), isNumber: true, width: "7em" },
+        { name: "pid", key: row => Number(row.pid), show: row => String(row.pid), isNumber: true, width: "8em", isSpare: true },
+        { name: "start", key: row => -Number(row.start_ns), show: row => short(whole(row.start_ns), unit), isNumber: true, width: "8em" },
+        { name: "length", key: length, show: row => (row.end_ns === null ? "alive" : short(length(row), unit)), isNumber: true, width: "8em" },
     ];
     store.target = { rows: () => [["process", "pid", "start_ns", "end_ns"], ...rows.map(row => [row.name, String(row.pid), String(row.start_ns), String(row.end_ns ?? "")])] };
     const pick = (row: Process): void => {

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use statistics::quantile::{half_to_the, median, median_interval};
 use statistics::verdict::Comparison;
 use statistics::{CONFIDENCE, Interval, dithered, holm, pairs, sorted};
+use timeline::{Ns, Unit};
 
 /// The verdict on a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -43,6 +44,9 @@ pub struct Checked {
     pub line: usize,
     /// The limit as a number: ns, bytes or instructions. For a relative limit, computed from the baseline's median.
     pub limit_value: f64,
+    /// The unit of all amounts: `ns`, `bytes` or `instructions`.
+    #[serde(default)]
+    pub unit: String,
     /// Median of the boots, with its interval.
     pub median: Interval,
     /// Median of the baseline with its interval, if the limit is relative.
@@ -82,6 +86,23 @@ pub enum Unknown {
         what: What,
         /// The most similar names of the same kind.
         near: Vec<String>,
+    },
+    /// The limit is a time, and the boots count instructions.
+    #[error(
+        "line {line}: `{limit}` is time, and {of} has none: its boots are deterministic and count instructions. Write a \
+         limit of {what} in instructions, as `{instead}`, or a share, as `+5%`"
+    )]
+    NoTime {
+        /// The budget's line.
+        line: usize,
+        /// Name of the configuration.
+        of: String,
+        /// The limited quantity.
+        what: What,
+        /// The limit as written in the file.
+        limit: String,
+        /// The same limit, if each nanosecond of guest time is an instruction.
+        instead: String,
     },
     /// The boots do not count instructions.
     #[error("line {line}: {of} counts no instructions: its boots were not --deterministic")]
@@ -140,12 +161,14 @@ fn check_one(budget: &Budget, observed: &Observed, baseline: Option<&Baseline>) 
         None => &[],
     };
     let values = find(budget, observed, others)?;
+    same_unit(budget, observed)?;
     let mut checked = Checked {
         of: observed.name.clone(),
         what: budget.what.clone(),
         limit: budget.text.clone(),
         line: budget.line,
         limit_value: f64::NAN,
+        unit: unit(budget.what.kind, observed.noise).to_owned(),
         median: interval(&values.iter().map(|v| v.1).collect::<Vec<f64>>()),
         baseline: None,
         boots: values.len(),
@@ -179,6 +202,35 @@ fn check_one(budget: &Budget, observed: &Observed, baseline: Option<&Baseline>) 
         checked.status = if checked.status == Status::Within { Status::CannotTell } else { checked.status };
     }
     Ok(checked)
+}
+
+/// Refuses a limit in another unit than that of the boots.
+fn same_unit(budget: &Budget, observed: &Observed) -> Result<(), Unknown> {
+    let (line, of, what, limit) = (budget.line, observed.name.clone(), budget.what.clone(), budget.text.clone());
+    match (budget.unit, observed.noise) {
+        (Some(Unit::Nanoseconds), Noise::Dithered | Noise::Repeats) => {
+            let instructions = |ns: f64| Unit::Instructions.show(Ns::rounded(ns));
+            let instead = match budget.limit {
+                Limit::AtMost(ns) => instructions(ns),
+                Limit::Over(ns) => format!("+{}", instructions(ns)),
+                Limit::OverShare(_) => limit.clone(),
+            };
+            Err(Unknown::NoTime { line, of, what, limit, instead })
+        }
+        (Some(Unit::Instructions), Noise::Clock) => Err(Unknown::NotCounted { line, of }),
+        _ => Ok(()),
+    }
+}
+
+/// The name of the unit of a quantity's amounts.
+fn unit(kind: Kind, noise: Noise) -> &'static str {
+    match (kind, noise) {
+        (Kind::Memory, _) => "bytes",
+        (Kind::Metric, _) | (Kind::Total | Kind::Phase | Kind::Function | Kind::Milestone, Noise::Clock) => {
+            Unit::Nanoseconds.name()
+        }
+        _ => Unit::Instructions.name(),
+    }
 }
 
 /// The boots' values of the limited quantity, by round. A phase, row or function that only the others have counts as 0.
@@ -333,8 +385,9 @@ mod tests {
         assert_eq!(status("total = \"102ms\"", &clear, None), Status::CannotTell);
         assert_eq!(status("total = \"1ms\"", &boots(&[100.0; 4]), None), Status::CannotTell, "four are too few");
         let one = observed(Noise::Repeats, &[100.0 * MS]);
-        assert_eq!(status("total = \"99.9ms\"", &one, None), Status::Over, "one that repeats exactly is enough");
-        assert_eq!(status("total = \"100ms\"", &one, None), Status::Within);
+        let limit = |text| status(text, &one, None);
+        assert_eq!(limit("total = \"99.9M instr\""), Status::Over, "one that repeats exactly is enough");
+        assert_eq!(limit("total = \"100M instr\""), Status::Within);
     }
 
     #[test]
@@ -383,6 +436,26 @@ mod tests {
             let apart = Baseline::Apart(vec![boots(1e9)]);
             assert_eq!(status("total = \"+0%\"", &boots(value), Some(apart)), expected, "{value}");
         }
+    }
+
+    #[test]
+    fn time_is_no_limit_of_instructions_nor_they_of_time() {
+        let refused = |text: &str, noise| check(&budgets(text), &[(observed(noise, &[1e9; 6]), None)]).unwrap_err();
+        for noise in [Noise::Repeats, Noise::Dithered] {
+            for (text, instead) in [
+                ("total = \"1.2s\"", "`1.20 G instr`"),
+                ("[function]\n\"initcall acpi_init\" = \"+2ms\"", "`+2.00 M instr`"),
+            ] {
+                let error = refused(text, noise).to_string();
+                assert!(error.contains("is time") && error.contains(instead) && error.contains("+5%"), "{error}");
+            }
+        }
+        let error = refused("total = \"1G instr\"", Noise::Clock).to_string();
+        assert!(error.contains("--deterministic"), "{error}");
+        let unit =
+            |text: &str, noise| check(&budgets(text), &[(observed(noise, &[1.0; 6]), None)]).unwrap().remove(0).unit;
+        assert_eq!(unit("total = \"1G instr\"", Noise::Dithered), "instructions");
+        assert_eq!(unit("total = \"1s\"", Noise::Clock), "ns");
     }
 
     #[test]

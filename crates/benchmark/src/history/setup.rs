@@ -57,6 +57,11 @@ impl Setup {
         }
     }
 
+    /// True if its boots are deterministic.
+    pub fn is_deterministic(&self) -> bool {
+        serde_json::from_str::<Value>(&self.options).is_ok_and(|options| options["deterministic"] == true)
+    }
+
     /// Reads a setup by its number.
     pub(super) fn read(db: &Connection, setup: i64) -> rusqlite::Result<Setup> {
         let sql = "SELECT id, machine, accelerator, cpus, memory_bytes, append, initrd_sha256, vmm, host, options

@@ -56,6 +56,7 @@ pub fn run(request: &Request, mut workshop: Workshop) -> anyhow::Result<RangeRes
         schema: "bootscope.range/1".to_owned(),
         repo: workshop.repo.top().display().to_string(),
         bench: folder.display().to_string(),
+        deterministic: document.head.deterministic,
         commits: listed,
     };
     let measured = range.commits.iter().filter(|c| c.cannot_say.is_none()).all(|c| c.median_ns.is_some());

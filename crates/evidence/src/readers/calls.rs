@@ -122,6 +122,7 @@ impl Evidence for Calls {
         let is_virtual = self.followed.calls.clock == PluginClock::Virtual;
         if boot.is_imported() && is_virtual && boot.is_by_calls_alone() {
             boot.timeline.time_base = TimeBase::GuestVirtual;
+            boot.timeline.unit = TimeBase::GuestVirtual.unit();
         }
     }
 

@@ -150,7 +150,7 @@ impl Evidence for Trace<'_> {
             return;
         }
         boot.timeline.threads_seen_until = Some(last);
-        let (file, cost) = (self.file(), Some(silent));
-        boot.timeline.diagnostics.add(DiagnosticKind::TraceEndsEarly, &last.to_string(), 1, cost, || file.to_owned());
+        let (file, cost, last) = (self.file(), Some(silent), boot.timeline.unit.show(last));
+        boot.timeline.diagnostics.add(DiagnosticKind::TraceEndsEarly, &last, 1, cost, || file.to_owned());
     }
 }

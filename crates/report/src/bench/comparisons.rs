@@ -47,10 +47,9 @@ fn verdict(document: &Document, against: &Against, first: &str, second: &str) ->
     };
     let margin = per_cent(ask.margin);
     let unit = unit(document);
-    let counts = if unit == Unit::Instructions { " instructions" } else { "" };
     let d = &total.difference;
     let interval = if d.is_sure() { format!(" ({})", unsigned_interval(unit, d.low, d.high)) } else { String::new() };
-    let by = format!("by {}{counts}{interval}", time(unit, d.estimate.abs()));
+    let by = format!("by {}{interval}", time(unit, d.estimate.abs()));
     let verdict = match total.change {
         Change::Less => format!("{second} is faster than {first} {by}"),
         Change::More => format!("{second} is slower than {first} {by}"),
@@ -161,10 +160,10 @@ fn write_changes(against: &Against, first: &VariantRuns, second: &VariantRuns, l
             if changed.iter().all(|m| m.by.difference.is_sure()) { "95 % interval" } else { "range over layouts" };
         let columns = [
             Column::new(title, Align::Left, None),
-            Column::new("by", Align::Right, Some(10)),
+            Column::new("by", Align::Right, Some(layout.time_width() + 1)),
             Column::new(interval, Align::Left, Some(24)),
-            Column::new("from", Align::Right, Some(11)),
-            Column::new("to", Align::Right, Some(11)),
+            Column::new("from", Align::Right, Some(layout.time_width() + 2)),
+            Column::new("to", Align::Right, Some(layout.time_width() + 2)),
         ];
         out.push('\n');
         render(&columns, &lines, layout.table_width(), layout.style, out);
@@ -226,7 +225,7 @@ fn likely(against: &Against, layout: Layout, out: &mut String) {
     let lines: Vec<Line> = likely.rows.iter().take(layout.top.min(MAX_LIKELY)).map(line).collect();
     let columns = [
         Column::new("likely row (not proven)", Align::Left, None),
-        Column::new("by", Align::Right, Some(10)),
+        Column::new("by", Align::Right, Some(layout.time_width() + 1)),
         Column::new("95 % interval alone", Align::Left, Some(24)),
         Column::new("p alone", Align::Right, Some(7)),
     ];

@@ -33,7 +33,7 @@ fn table(slice: &AxisScaling, layout: Layout, out: &mut String) {
     let mut columns = vec![
         Column::new("row", Align::Left, None),
         Column::new("takes", Align::Left, Some(44)),
-        Column::new("±95 %", Align::Right, Some(9)),
+        Column::new("±95 %", Align::Right, Some(layout.time_width())),
     ];
     let at = slice.rows.first().into_iter().flat_map(|row| &row.predicted);
     let unit = if slice.unit == "GiB" { " GiB" } else { "" };

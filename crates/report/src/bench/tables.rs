@@ -2,6 +2,8 @@
 
 use crate::table::{Align, Column, Line, render};
 use crate::text::{amount, counted, percent, places};
+pub(crate) use crate::trial::time;
+use crate::trial::unit_of;
 use crate::{Layout, harmless};
 use benchmark::{Document, METRICS, Metric, Results, VariantRuns};
 use recording::OutcomeKind;
@@ -9,7 +11,7 @@ use statistics::Interval;
 use statistics::describe::Description;
 use statistics::verdict::Change;
 use std::fmt::Write;
-use timeline::{Ns, Unit};
+use timeline::Unit;
 
 /// The share of the whole above which a row is marked.
 const MARKED: f64 = 0.01;
@@ -17,12 +19,7 @@ const MARK: &str = "*";
 
 /// The unit of a bench's lengths. A deterministic boot counts instructions and has no wall-clock time.
 pub fn unit(document: &Document) -> Unit {
-    if document.head.deterministic { Unit::Instructions } else { Unit::Nanoseconds }
-}
-
-/// A computed length in the bench's [`unit()`].
-pub fn time(unit: Unit, ns: f64) -> String {
-    unit.show(Ns::rounded(ns))
+    unit_of(document.head.deterministic)
 }
 
 /// The most digits of a length.
@@ -101,9 +98,9 @@ pub fn variants(document: &Document, layout: Layout, out: &mut String) {
     let columns = [
         Column::new("variant", Align::Left, None),
         Column::new("boots", Align::Right, Some(9)),
-        Column::new("mean", Align::Right, Some(11)),
-        Column::new("sd", Align::Left, Some(9)),
-        Column::new("median", Align::Right, Some(11)),
+        Column::new("mean", Align::Right, Some(layout.time_width() + 2)),
+        Column::new("sd", Align::Left, Some(layout.time_width())),
+        Column::new("median", Align::Right, Some(layout.time_width() + 2)),
         Column::new("ratio", Align::Right, Some(7)),
         Column::new("verdict", Align::Left, Some(13)),
     ];
@@ -148,10 +145,10 @@ pub fn phases(runs: &VariantRuns, layout: Layout, out: &mut String) {
     let Some(total) = &runs.total else { return };
     let columns = [
         Column::new("phase", Align::Left, None),
-        Column::new("begins", Align::Right, Some(9)),
-        Column::new("", Align::Left, Some(11)),
-        Column::new("takes", Align::Right, Some(9)),
-        Column::new("", Align::Left, Some(11)),
+        Column::new("begins", Align::Right, Some(layout.time_width())),
+        Column::new("", Align::Left, Some(layout.time_width() + 2)),
+        Column::new("takes", Align::Right, Some(layout.time_width())),
+        Column::new("", Align::Left, Some(layout.time_width() + 2)),
         Column::new("share", Align::Right, Some(7)),
         Column::new("", Align::Left, Some(1)),
     ];
@@ -177,9 +174,9 @@ pub fn rows(runs: &VariantRuns, layout: Layout, out: &mut String) {
     let Some(total) = runs.total.as_ref().filter(|_| !runs.rows.is_empty()) else { return };
     let columns = [
         Column::new("where the boot path went", Align::Left, None),
-        Column::new("mean", Align::Right, Some(9)),
-        Column::new("", Align::Left, Some(11)),
-        Column::new("median", Align::Right, Some(9)),
+        Column::new("mean", Align::Right, Some(layout.time_width())),
+        Column::new("", Align::Left, Some(layout.time_width() + 2)),
+        Column::new("median", Align::Right, Some(layout.time_width())),
         Column::new("share", Align::Right, Some(7)),
         Column::new("", Align::Left, Some(1)),
     ];

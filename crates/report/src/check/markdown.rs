@@ -24,7 +24,7 @@ impl Check {
                 cell(&c.what.to_string()),
                 cell(&owner),
                 cell(&limit(c)),
-                amount(c.what.kind, c.median.estimate),
+                amount(c, c.median.estimate),
                 between(c),
                 c.boots
             );

@@ -13,7 +13,7 @@ use crate::{Layout, Style, harmless};
 use benchmark::budgets::{Checked, Kind, Observed, Status};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
-use timeline::{Ns, rounded_count};
+use timeline::{Ns, Unit, rounded_count};
 
 /// The name and version of the document.
 const SCHEMA: &str = "bootscope.check/1";
@@ -70,8 +70,8 @@ impl Check {
             Column { paint: paint_status, ..Column::new("", Align::Left, Some(11)) },
             Column::new("budget", Align::Left, None),
             Column::new("limit", Align::Left, Some(22)),
-            Column::new("boots took", Align::Right, Some(12)),
-            Column::new("95 % interval", Align::Left, Some(24)),
+            Column::new("boots took", Align::Right, Some(16)),
+            Column::new("95 % interval", Align::Left, Some(38)),
         ];
         if several {
             columns.push(Column::new("of", Align::Left, Some(30)));
@@ -79,13 +79,8 @@ impl Check {
         let mut in_order: Vec<&Checked> = self.budgets.iter().collect();
         in_order.sort_by_key(|c| rank(c.status));
         let line = |c: &&Checked| {
-            let mut cells = vec![
-                word(c.status).to_owned(),
-                c.what.to_string(),
-                limit(c),
-                amount(c.what.kind, c.median.estimate),
-                between(c),
-            ];
+            let mut cells =
+                vec![word(c.status).to_owned(), c.what.to_string(), limit(c), amount(c, c.median.estimate), between(c)];
             cells.extend(several.then(|| c.of.clone()));
             Line { cells: cells.iter().map(|cell| harmless(cell).into_owned()).collect(), faint: false }
         };
@@ -140,16 +135,18 @@ fn word(status: Status) -> &'static str {
 /// The limit as a budget states it, or `+5% (1.05 s)` over a baseline.
 fn limit(c: &Checked) -> String {
     match c.baseline {
-        Some(_) => format!("{} ({})", c.limit, amount(c.what.kind, c.limit_value)),
+        Some(_) => format!("{} ({})", c.limit, amount(c, c.limit_value)),
         None => c.limit.clone(),
     }
 }
 
 /// An amount with its unit.
-fn amount(kind: Kind, value: f64) -> String {
-    match kind {
+fn amount(c: &Checked, value: f64) -> String {
+    match c.what.kind {
         _ if !value.is_finite() => String::new(),
-        Kind::Total | Kind::Phase | Kind::Function | Kind::Milestone | Kind::Metric => Ns::rounded(value).to_string(),
+        Kind::Total | Kind::Phase | Kind::Function | Kind::Milestone | Kind::Metric => {
+            Unit::named(&c.unit).show(Ns::rounded(value))
+        }
         Kind::Memory => bytes(rounded_count(value)),
         Kind::Instructions => thousands(rounded_count(value)),
     }
@@ -161,13 +158,12 @@ fn between(c: &Checked) -> String {
     }
     // Five boots give only their range, with less than 95 % confidence.
     let less = if c.median.is_sure() { String::new() } else { format!(" ({})", percent(c.median.confidence)) };
-    format!("{} to {}{less}", amount(c.what.kind, c.median.low), amount(c.what.kind, c.median.high))
+    format!("{} to {}{less}", amount(c, c.median.low), amount(c, c.median.high))
 }
 
 /// One budget in a sentence.
 fn sentence(c: &Checked) -> String {
-    let kind = c.what.kind;
-    let took = format!("{} took {} of at most {}", c.what, amount(kind, c.median.estimate), limit(c));
+    let took = format!("{} took {} of at most {}", c.what, amount(c, c.median.estimate), limit(c));
     match c.status {
         Status::CannotTell => format!("{took}: {}", why_not(c)),
         _ if between(c).is_empty() => took,

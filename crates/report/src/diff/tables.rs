@@ -77,7 +77,7 @@ pub(super) fn row_table(
     }
     let columns = [
         Column::new(title, Align::Left, None),
-        Column::new("change", Align::Right, Some(11)),
+        Column::new("change", Align::Right, Some(layout.time_width() + 2)),
         Column::new("before", Align::Right, Some(layout.time_width())),
         Column::new("after", Align::Right, Some(layout.time_width())),
     ];
@@ -108,11 +108,13 @@ pub(super) fn table(title: &'static str, all: &[DiffLine], whole: &Whole, layout
     type Cell = fn(&DiffLine, Layout) -> String;
     let all_columns: [(bool, Column, Cell); 6] = [
         (true, Column::new(title, Align::Left, None), |l, _| harmless(&name_and_callers(l)).into_owned()),
-        (true, Column::new("boot path", Align::Right, Some(11)), |l, layout| signed(l.on_path_change_ns, layout)),
-        (has_own_self, Column::new("self", Align::Right, Some(11)), |l, layout| {
+        (true, Column::new("boot path", Align::Right, Some(layout.time_width() + 2)), |l, layout| {
+            signed(l.on_path_change_ns, layout)
+        }),
+        (has_own_self, Column::new("self", Align::Right, Some(layout.time_width() + 2)), |l, layout| {
             signed(change(l, |a| a.self_ns), layout)
         }),
-        (has_own_total, Column::new("total", Align::Right, Some(11)), |l, layout| {
+        (has_own_total, Column::new("total", Align::Right, Some(layout.time_width() + 2)), |l, layout| {
             signed(change(l, |a| a.total_ns), layout)
         }),
         (has_calls, Column::new("calls", Align::Right, Some(12)), |l, _| signed_count(change(l, calls))),

@@ -50,7 +50,7 @@ impl Export for Tslog {
             writeln!(out, "{thread:#x} {ticks} {} {name}", record.what)?;
         }
         match text.records.last() {
-            Some(last) if boot.timeline.unit == Unit::Nanoseconds => {
+            Some(last) if boot.timeline.unit != Unit::Ticks => {
                 writeln!(out, "0x0 {} EVENT TSLOG hz 1000000000", (last.at - zero).0)
             }
             _ => Ok(()),

@@ -42,7 +42,7 @@ fn one(finding: &Finding, total_ns: i64, unit: Unit, out: &mut dyn Write) -> io:
     item("saves", &finding.saves(total_ns, unit))?;
     finding.changes.iter().map(ChangeLine::text).try_for_each(|change| item("to try", &change))?;
     if let Some(tried) = &finding.tried {
-        item("tried", &tried.text())?;
+        item("tried", &tried.text(unit))?;
     }
     item("rule", &format!("{} ({})", finding.id, finding.seed))?;
     writeln!(

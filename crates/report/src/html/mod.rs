@@ -59,7 +59,7 @@ pub fn page(boots: &[PageBoot], asks: Asks, out: &mut dyn Write) -> io::Result<(
     sampled::section(&summary, out)?;
     sections::initcalls(&summary, out)?;
     sections::processes(&summary, out)?;
-    sections::console(console, out)?;
+    sections::console(console, summary.time_unit(), out)?;
     sections::run(boot, &summary, out)?;
     if let (_, Some(cut)) = embedded(summary) {
         writeln!(out, "<p class=\"faint\">{}.</p>", esc(&cut))?;

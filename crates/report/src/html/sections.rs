@@ -266,7 +266,7 @@ fn table((id, title): (&str, &str), about: &str, rows: Vec<Row>, unit: Unit, ope
 /// The most bytes of a console line in the page.
 const MAX_LINE_BYTES: usize = 2_000;
 
-pub fn console(lines: &[ConsoleLine], out: Out) -> io::Result<()> {
+pub fn console(lines: &[ConsoleLine], unit: Unit, out: Out) -> io::Result<()> {
     if lines.is_empty() {
         return Ok(());
     }
@@ -282,17 +282,20 @@ pub fn console(lines: &[ConsoleLine], out: Out) -> io::Result<()> {
     } else {
         (&lines[..MAX_LINES / 2], &lines[lines.len() - MAX_LINES / 2..])
     };
-    head.iter().try_for_each(|line| console_line(line, out))?;
+    head.iter().try_for_each(|line| console_line(line, unit, out))?;
     if !tail.is_empty() {
         let n = lines.len() - head.len() - tail.len();
         writeln!(out, "<p class=\"gap\">{} not shown; the recording has them</p>", counted(n as u64, "line"))?;
     }
-    tail.iter().try_for_each(|line| console_line(line, out))?;
+    tail.iter().try_for_each(|line| console_line(line, unit, out))?;
     writeln!(out, "</div></details>")
 }
 
-fn console_line(line: &ConsoleLine, out: Out) -> io::Result<()> {
-    let at = line.at.map_or(String::new(), |at| format!("{:.6}", at.0 as f64 / 1e9));
+fn console_line(line: &ConsoleLine, unit: Unit, out: Out) -> io::Result<()> {
+    let at = line.at.map_or(String::new(), |at| match unit {
+        Unit::Nanoseconds => format!("{:.6}", at.0 as f64 / 1e9),
+        counts => counts.show(at),
+    });
     let shown = &line.text[..line.text.len().min(MAX_LINE_BYTES)];
     // A tab stays a tab: an escape in its place would change the look of the line.
     let text = shown.split(|&b| b == b'\t').map(|part| esc(&harmless_bytes(part))).collect::<Vec<_>>().join("\t");

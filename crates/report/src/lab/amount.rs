@@ -1,13 +1,13 @@
 //! Amounts other than time that an experiment measures: memory, and the cost of a character on the serial port or of a
 //! system call.
 
-use super::LabBoot;
+use super::{LabBoot, MEASURED_IN};
 use lab::calls::Loops;
 use lab::experiments::{Amount, Measure};
 use lab::memory_use::MemoryUse;
 use lab::vmem::printed_steps;
 use serde::{Deserialize, Serialize};
-use timeline::{Ns, rounded_count};
+use timeline::{Ns, Unit, rounded_count};
 
 /// A measured amount that is not a function's time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -76,21 +76,21 @@ impl LabAmount {
     pub(super) fn cells(&self) -> [String; 5] {
         [
             self.of.clone(),
-            self.change(self.published_slow, self.published_fast),
+            self.change(Unit::Nanoseconds, self.published_slow, self.published_fast),
             ratio(self.published_slow, self.published_fast),
-            self.change(self.slow, self.fast),
+            self.change(MEASURED_IN, self.slow, self.fast),
             ratio(self.slow, self.fast),
         ]
     }
 
-    fn change(&self, slow: Option<f64>, fast: Option<f64>) -> String {
+    fn change(&self, time: Unit, slow: Option<f64>, fast: Option<f64>) -> String {
         let show = |n: f64| match (self.unit.as_str(), self.shown_in.as_str()) {
             ("bytes", KIB) => format!("{} KiB", grouped(rounded_count(n / 1024.0))),
             ("bytes", _) => format!("{:.1} MiB", n / 1024.0 / 1024.0),
             ("count", _) => grouped(rounded_count(n)),
             ("thousandths", _) => format!("{:.1}", n / 1000.0),
             ("permille", _) => format!("{:.1} %", n / 10.0),
-            _ => Ns::rounded(n).to_string(),
+            _ => time.show(Ns::rounded(n)),
         };
         match (slow, fast) {
             (Some(slow), Some(fast)) => format!("{} → {}", show(slow), show(fast)),

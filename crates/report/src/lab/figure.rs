@@ -1,9 +1,10 @@
 //! The timed part of an experiment: a function, or several under one name.
 
+use super::MEASURED_IN;
 use crate::Boot;
 use lab::experiments::{Experiment, Figure};
 use serde::{Deserialize, Serialize};
-use timeline::Ns;
+use timeline::{Ns, Unit};
 
 /// A timed function.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -46,18 +47,18 @@ impl LabFigure {
         let timed = if self.per.is_empty() { self.of.clone() } else { format!("{}, per {}", self.of, self.per) };
         [
             timed,
-            change(self.published_slow_ns, self.published_fast_ns),
+            change(Unit::Nanoseconds, self.published_slow_ns, self.published_fast_ns),
             ratio(self.published_slow_ns, self.published_fast_ns),
-            change(Some(self.slow_ns), Some(self.fast_ns)),
+            change(MEASURED_IN, Some(self.slow_ns), Some(self.fast_ns)),
             ratio(Some(self.slow_ns), Some(self.fast_ns)),
         ]
     }
 }
 
-fn change(slow_ns: Option<i64>, fast_ns: Option<i64>) -> String {
+fn change(unit: Unit, slow_ns: Option<i64>, fast_ns: Option<i64>) -> String {
     match (slow_ns, fast_ns) {
-        (Some(slow), Some(fast)) => format!("{} → {}", Ns(slow), Ns(fast)),
-        (Some(slow), None) => Ns(slow).to_string(),
+        (Some(slow), Some(fast)) => format!("{} → {}", unit.show(Ns(slow)), unit.show(Ns(fast))),
+        (Some(slow), None) => unit.show(Ns(slow)),
         _ => String::new(),
     }
 }

@@ -35,11 +35,16 @@ impl Scale {
     /// one decimal, unless it is 0 in all times.
     pub fn of(ledger: &Ledger) -> Scale {
         let longest = ledger.steps.iter().map(|s| s.total_ns).chain([ledger.total_ns]).max().unwrap_or(0);
+        let [whole, thousands, millions] = match Unit::named(&ledger.unit) {
+            Unit::Ticks => ["ticks"; 3],
+            Unit::Instructions => ["instr", "k instr", "M instr"],
+            Unit::Nanoseconds | Unit::Count => ["ns", "µs", "ms"],
+        };
         let (name, unit_ns) = match longest {
-            _ if ledger.unit == Unit::Ticks.name() => ("ticks", 1),
-            ..100_000 => ("ns", 1),
-            100_000..100_000_000 => ("µs", 1_000),
-            _ => ("ms", 1_000_000),
+            _ if whole == thousands => (whole, 1),
+            ..100_000 => (whole, 1),
+            100_000..100_000_000 => (thousands, 1_000),
+            _ => (millions, 1_000_000),
         };
         let of_step = |s: &LedgerStep| {
             let ranges = [s.saved_at_worst_ns, s.saved_at_best_ns, s.total_at_worst_ns, s.total_at_best_ns];

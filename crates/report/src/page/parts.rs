@@ -39,7 +39,7 @@ use super::boot::{ConsoleLine, PageBoot, embedded};
 use crate::findings_text::NOT_LOOKED_FOR;
 use crate::overview::noise;
 use crate::text::{harmless, harmless_bytes};
-use crate::{Boot, ChangeLine, Findings, PastProof, Summary};
+use crate::{Boot, ChangeLine, Findings, Summary};
 use analysis::StretchKind;
 use benchmark::METRICS;
 use benchmark::metrics::{Source, Unit};
@@ -189,7 +189,7 @@ fn findings(found: &Findings, unit: timeline::Unit) -> io::Result<Value> {
     let rows = document["findings"].as_array_mut().into_iter().flatten();
     for (row, finding) in rows.zip(&found.findings) {
         row["to_try"] = finding.changes.iter().map(ChangeLine::text).collect();
-        row["outcome"] = finding.tried.as_ref().map(PastProof::text).into();
+        row["outcome"] = finding.tried.as_ref().map(|tried| tried.text(unit)).into();
     }
     Ok(document)
 }

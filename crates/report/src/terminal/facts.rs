@@ -4,6 +4,7 @@ use crate::paragraph::paragraph;
 use crate::text::amount;
 use crate::{Layout, Overhead, Summary, harmless};
 use benchmark::METRICS;
+use timeline::Unit;
 
 /// Writes a paragraph for each fact.
 pub(super) fn facts(summary: &Summary, layout: Layout, out: &mut String) {
@@ -21,6 +22,7 @@ pub(super) fn facts(summary: &Summary, layout: Layout, out: &mut String) {
         let counts = match clock.pieces {
             2.. => format!("in {} linear segments", clock.pieces),
             // A kernel's log has stamps in time, and an instruction of a deterministic boot counts as a nanosecond.
+            _ if clock.hz == 1e9 && layout.unit == Unit::Instructions => "counts instructions".to_owned(),
             _ if clock.hz == 1e9 => "counts nanoseconds".to_owned(),
             _ => format!("at {}", rate(clock.hz)),
         };

@@ -70,7 +70,7 @@ pub fn build(mut log: Log, counter: Counter, timeline: &mut Timeline) -> Built {
         if !log.users.is_empty() {
             user_part::build(&log, processes, error, timeline);
         }
-        if timeline.unit == Unit::Nanoseconds {
+        if timeline.unit != Unit::Ticks {
             timeline.clocks.push(clock);
         }
         return Built::default();
@@ -101,7 +101,7 @@ pub fn build(mut log: Log, counter: Counter, timeline: &mut Timeline) -> Built {
         boot.end(&ending, &left_open.names);
     }
     // A clock in ticks converts nothing, so it is not listed.
-    if timeline.unit == Unit::Nanoseconds {
+    if timeline.unit != Unit::Ticks {
         timeline.clocks.push(clock);
     }
     Built { loader: chain.loader, main: chain.main, init: chain.init, begins }

@@ -14,7 +14,7 @@ use crate::boot::arch::is_thunk;
 use crate::formats::first_executions::{Block, Ending, FirstExecutions};
 use crate::formats::symbols::Symbols;
 use hashbrown::HashMap;
-use timeline::{DiagnosticKind, Diagnostics, INDIRECT, Ns, Running, SpanKind, SpanRow, Timeline, TrackId};
+use timeline::{DiagnosticKind, Diagnostics, INDIRECT, Ns, Running, SpanKind, SpanRow, Timeline, TrackId, Unit};
 
 /// The first call of a call site.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -190,7 +190,7 @@ pub fn add(found: &FirstCalls, symbols: &Symbols, boot: TrackId, timeline: &mut 
                 stack.pop();
             }
             if stack.last().is_some_and(|end| *end < call.end) {
-                crossing.add(call, &name);
+                crossing.add(call, &name, timeline.unit);
                 continue;
             }
             stack.push(call.end);
@@ -200,7 +200,7 @@ pub fn add(found: &FirstCalls, symbols: &Symbols, boot: TrackId, timeline: &mut 
             runner(call.vcpu, call.start).filter(|track| runner(call.end_vcpu, call.end) == Some(*track))
         };
         let Some(track) = track else {
-            unknown.add(call, &name);
+            unknown.add(call, &name, timeline.unit);
             continue;
         };
         let (name, detail) = (timeline.names.intern(&name), timeline.names.intern(&detail));
@@ -219,9 +219,9 @@ struct NotDrawn {
 }
 
 impl NotDrawn {
-    fn add(&mut self, call: &FirstCall, name: &str) {
+    fn add(&mut self, call: &FirstCall, name: &str, unit: Unit) {
         if self.calls.is_empty() {
-            self.first = format!("{name} at {}", call.start);
+            self.first = format!("{name} at {}", unit.show(call.start));
         }
         self.calls.push((call.start, call.end));
     }
