@@ -54,6 +54,7 @@ const READ: &[(&str, &str)] = &[
     ("evidence/readers/kernel_log/speakers.rs", "lines of firmware and loaders"),
     ("evidence/assemble/kernel_release.rs", "the kernel's log"),
     ("evidence/boot/linux.rs", "the kernel's levels and messages"),
+    ("evidence/formats/linux_words.rs", "the kernel's messages"),
     ("evidence/formats/linux_words/user_space.rs", "the kernel's messages, and those of programs in its log"),
     ("evidence/formats/systemd_analyze/line.rs", "what systemd prints"),
     ("findings/detectors/console_replay.rs", "the kernel's messages"),

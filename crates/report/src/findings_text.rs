@@ -92,8 +92,7 @@ impl FoundLine {
 }
 
 /// The order of a deterministic boot's findings, and its limit.
-const BY_INSTRUCTIONS: &str =
-    "ranked by instructions; on a machine an access of a device costs more than the one instruction that it counts here";
+const BY_INSTRUCTIONS: &str = "ranked by instructions; on a machine an access of a device costs more than the one instruction that it counts here";
 
 /// The text before each item of [`FoundLine::not_looked_for`].
 pub(crate) const NOT_LOOKED_FOR: &str = "not looked for: ";
