@@ -1,7 +1,7 @@
 //! One piece of evidence alone on a timeline, for tests and fuzz targets: no recording and no other evidence beside it.
 
 use crate::assemble::merge;
-use crate::boot::Boot;
+use crate::boot::{Found, Placing};
 use crate::formats::bootchart::Samples;
 use crate::formats::systemd_analyze::Analysis;
 use crate::readers::bootchart::Chart;
@@ -12,7 +12,8 @@ use timeline::{Diagnostics, Ns, TimeBase, Timeline};
 
 fn alone(evidence: Box<dyn Evidence>, diagnostics: Diagnostics) -> Timeline {
     let manifest = Manifest { time_base: recording::TimeBase::Evidence, ..Manifest::default() };
-    let mut boot = Boot::new(&manifest, Timeline::new(TimeBase::Evidence));
+    let found = Found::new(&manifest);
+    let mut boot = Placing::new(&found, Timeline::new(TimeBase::Evidence));
     boot.timeline.diagnostics = diagnostics;
     merge::place(&mut [evidence], &mut boot);
     boot.timeline

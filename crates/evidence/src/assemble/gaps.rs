@@ -3,7 +3,7 @@
 //! A kernel prints before it waits, or right after. So the gap behind a message is a row of the boot path, named by the message.
 //! It must not take time from evidence that says more: spans, a trace of the scheduler, or calls.
 
-use crate::boot::Boot;
+use crate::boot::Placing;
 use hashbrown::HashSet;
 use timeline::{NameId, Ns, SpanKind, SpanRow, Timeline, TrackId, TrackKind};
 
@@ -13,7 +13,7 @@ const SHORT_SHARE: i64 = 200;
 const MAX_ORIGIN_BYTES: usize = 24;
 
 /// Places the gaps as spans on the thread that the boot path goes through.
-pub(crate) fn place(boot: &mut Boot<'_>) {
+pub(crate) fn place(boot: &mut Placing<'_>) {
     let init = boot.init();
     let first = boot.first_thread();
     let timeline = &mut boot.timeline;

@@ -22,7 +22,7 @@ use crate::boot::ports;
 use crate::boot::ports::Answer;
 use crate::boot::regions::Stage;
 use crate::boot::subject::Subject;
-use crate::boot::{Boot, Machine, Moment};
+use crate::boot::{Found, Machine, Moment, Placing};
 use crate::readers::reader::EndRank;
 use crate::readers::reader::{EndCandidate, Evidence};
 use recording::{EndMark, GuestSpec, Oddity, OutcomeKind, Recording};
@@ -97,12 +97,14 @@ fn read_some(recording: &Recording, by_calls_until: Option<Ns>) -> Result<Loaded
     if by_calls_until.is_some() {
         readers.retain(|(format, _)| !THREADS.contains(format));
     }
-    let mut boot = Boot::new(&manifest, timeline);
-    let mut evidence = read_all(&mut readers, &mut boot);
+    let mut found = Found::new(&manifest);
+    let mut evidence = read_all(&mut readers, &mut found, &mut timeline);
+    let mut boot = Placing::new(&found, timeline);
     place(&mut evidence, &mut boot);
     let calls = evidence.into_iter().find_map(Evidence::into_calls);
     let panic = panic_line(&boot).map(|mark| boot.timeline.names.get(mark.name).to_owned());
-    let Boot { mut timeline, subject, .. } = boot;
+    let Placing { mut timeline, .. } = boot;
+    let subject = found.subject;
     samples_alone(&mut timeline);
     if let Some((end, until)) = timeline.end.as_mut().zip(by_calls_until) {
         (end.at, end.evidence) = (until, EndEvidence::OfAllEvidence);
@@ -127,25 +129,29 @@ fn samples_alone(timeline: &mut Timeline) {
 }
 
 /// What the readers make of their files, in the order of the table; without those that another one makes needless.
-fn read_all<'f>(readers: &'f mut Readers, boot: &mut Boot<'f>) -> Vec<Box<dyn Evidence + 'f>> {
+fn read_all<'f>(
+    readers: &'f mut Readers,
+    found: &mut Found<'f>,
+    timeline: &mut Timeline,
+) -> Vec<Box<dyn Evidence + 'f>> {
     let mut unread = Vec::new();
     for rule in &WHOLE_BOOTS {
         let has_boot = |of| readers.iter().any(|(format, reader)| *format == of && reader.has_boot());
         if has_boot(rule.used) {
             if rule.unread.iter().any(|format| has_boot(*format)) {
-                boot.timeline.diagnostics.note(rule.note, String::new);
+                timeline.diagnostics.note(rule.note, String::new);
             }
             unread.extend_from_slice(rule.unread);
         }
     }
     let used = readers.iter_mut().filter(|(format, _)| !unread.contains(format));
-    used.filter_map(|(_, reader)| reader.read(boot)).collect()
+    used.filter_map(|(_, reader)| reader.read(found, timeline)).collect()
 }
 
 pub(crate) type AllEvidence<'f> = [Box<dyn Evidence + 'f>];
 
 /// Places evidence that was read on the boot's timeline.
-pub(crate) fn place(evidence: &mut AllEvidence<'_>, boot: &mut Boot<'_>) {
+pub(crate) fn place(evidence: &mut AllEvidence<'_>, boot: &mut Placing<'_>) {
     let mut offers = Offers::new(boot.manifest);
     evidence.iter().for_each(|evidence| evidence.offer(&mut offers));
     boot.clocks = clocks::join(&offers, &mut boot.timeline.diagnostics);
@@ -192,7 +198,7 @@ pub(crate) fn place(evidence: &mut AllEvidence<'_>, boot: &mut Boot<'_>) {
 }
 
 /// Process 1's track, chained to the thread that the kernel started in.
-fn process_1_track(boot: &mut Boot<'_>) {
+fn process_1_track(boot: &mut Placing<'_>) {
     let (first, placed) = (boot.first_thread(), boot.init());
     let timeline = &mut boot.timeline;
     let init = if placed == first { timeline.tracks.find(TrackKind::Thread, 1).unwrap_or(first) } else { placed };
@@ -220,14 +226,14 @@ fn process_1_track(boot: &mut Boot<'_>) {
 }
 
 /// What goes on before the kernel and around it, and where a machine was recorded, when it ran its first instruction.
-fn before_the_kernel(evidence: &mut AllEvidence<'_>, boot: &mut Boot<'_>) {
+fn before_the_kernel(evidence: &mut AllEvidence<'_>, boot: &mut Placing<'_>) {
     if !boot.is_imported() {
         let is_made = boot.board_error().is_none();
         let mut track = |name: &str, kind| {
             let name = boot.timeline.names.intern(name);
             boot.timeline.tracks.named(name, kind)
         };
-        let vmm = GuestSpec::of(&boot.manifest.how).unwrap_or_default().target.vmm().unwrap_or_default();
+        let vmm = GuestSpec::of(&boot.found.manifest.how).unwrap_or_default().target.vmm().unwrap_or_default();
         let monitor = is_made.then(|| track(vmm.name(), TrackKind::Vmm));
         let firmware = track("firmware", TrackKind::Firmware);
         boot.machine = Some(Machine { monitor, firmware, first_instruction: first_instruction(boot) });
@@ -237,7 +243,7 @@ fn before_the_kernel(evidence: &mut AllEvidence<'_>, boot: &mut Boot<'_>) {
 }
 
 /// By the code that ran; else by the host, which only hears of it; else by the guest's counter.
-fn first_instruction(boot: &mut Boot<'_>) -> Option<Ns> {
+fn first_instruction(boot: &mut Placing<'_>) -> Option<Ns> {
     if let Some(first) = boot.stages.first() {
         return Some(first.at);
     }
@@ -255,7 +261,7 @@ fn first_instruction(boot: &mut Boot<'_>) -> Option<Ns> {
 }
 
 /// The kernel's first thread follows the firmware, from `at` on, if nothing says it better.
-fn chain(boot: &mut Boot<'_>, first: TrackId, at: Option<Ns>) {
+fn chain(boot: &mut Placing<'_>, first: TrackId, at: Option<Ns>) {
     let tracks = &mut boot.timeline.tracks;
     let known = boot.timeline.cpus_followed_until.is_some() && tracks.get(first).created.is_some();
     if let Some((before, at)) = boot.before.zip(at).filter(|_| !known) {
@@ -264,7 +270,7 @@ fn chain(boot: &mut Boot<'_>, first: TrackId, at: Option<Ns>) {
 }
 
 /// The end mark: what was asked for, and what the evidence says; where nothing does, how the boot went out.
-fn end(evidence: &AllEvidence<'_>, boot: &mut Boot<'_>) {
+fn end(evidence: &AllEvidence<'_>, boot: &mut Placing<'_>) {
     let asked = asked(boot);
     let said: Vec<EndCandidate> = evidence.iter().filter_map(|evidence| evidence.end(boot)).collect();
     let candidates = asked.into_iter().chain(said).chain(process_1_started(boot));
@@ -278,7 +284,7 @@ fn end(evidence: &AllEvidence<'_>, boot: &mut Boot<'_>) {
 }
 
 /// Who ran before the kernel, where a boot loader never came to one.
-fn never_left(boot: &Boot<'_>) -> Option<TrackId> {
+fn never_left(boot: &Placing<'_>) -> Option<TrackId> {
     let timeline = &boot.timeline;
     let is_threads = |track: TrackId| timeline.tracks.get(track).kind == TrackKind::Thread;
     let came = [Phase::EarlyKernel, Phase::Kernel].into_iter().any(|phase| boot.start_of(phase).is_some())
@@ -291,7 +297,7 @@ fn candidate(rank: EndRank, at: Ns, error: Ns, evidence: EndEvidence) -> EndCand
 }
 
 /// The end mark that the recording's user asked for.
-fn asked(boot: &mut Boot<'_>) -> Option<EndCandidate> {
+fn asked(boot: &mut Placing<'_>) -> Option<EndCandidate> {
     let asked = boot.manifest.end.as_ref()?;
     let evidence = match asked.mark() {
         EndMark::Init => return None,
@@ -327,19 +333,19 @@ fn asked(boot: &mut Boot<'_>) -> Option<EndCandidate> {
 }
 
 /// Of evidence taken elsewhere: the kernel started process 1, and nobody says what came of it.
-fn process_1_started(boot: &Boot<'_>) -> Option<EndCandidate> {
+fn process_1_started(boot: &Placing<'_>) -> Option<EndCandidate> {
     let at = boot.start_of(Phase::Process1).filter(|_| boot.is_imported() && !boot.is_start_of_process_1_unknown)?;
     Some(candidate(EndRank::ProcessOneStarted, at, Ns::from_ms(1), EndEvidence::Process1Started))
 }
 
 /// Where imported evidence says that its kernel panicked.
-fn panic_line<'b>(boot: &'b Boot<'_>) -> Option<&'b Mark> {
+fn panic_line<'b>(boot: &'b Placing<'_>) -> Option<&'b Mark> {
     let said = linux::fatal_panics(&boot.timeline).min_by_key(|mark| mark.at);
     said.filter(|_| boot.is_imported() && boot.manifest.outcome.is_none())
 }
 
 /// No end mark, because the kernel panicked: what it does after having said so is no boot.
-fn panicked(boot: &Boot<'_>) -> Option<EndCandidate> {
+fn panicked(boot: &Placing<'_>) -> Option<EndCandidate> {
     let error = boot.clocks.printk.as_ref().map_or(Ns::ZERO, |clock| clock.residual);
     if let Some(said) = panic_line(boot) {
         return Some(candidate(EndRank::Panicked, said.at, error, EndEvidence::Panicked));
@@ -353,7 +359,7 @@ fn panicked(boot: &Boot<'_>) -> Option<EndCandidate> {
 
 /// No end mark: the boot is shown up to the last thing that the kernel is known to have done; if it was then watched on,
 /// because it hung, that is a phase of its own.
-fn last_sign(evidence: &AllEvidence<'_>, boot: &mut Boot<'_>) -> Option<EndCandidate> {
+fn last_sign(evidence: &AllEvidence<'_>, boot: &mut Placing<'_>) -> Option<EndCandidate> {
     let timeline = &boot.timeline;
     let marks = timeline.marks.iter().map(|m| m.at);
     let ran = timeline.running.iter().map(|r| r.to);

@@ -4,7 +4,7 @@
 
 pub mod excerpt;
 
-use crate::boot::Boot;
+use crate::boot::Placing;
 use recording::InputRole;
 use timeline::{DiagnosticKind, Initcalls, Mark, NameId, Ns, Os, Phase, SpanKind, SpanRow, Timeline};
 
@@ -46,7 +46,7 @@ pub fn knows_levels(timeline: &Timeline) -> bool {
 }
 
 /// Phases by level of initcalls.
-pub fn levels(boot: &mut Boot<'_>) {
+pub fn levels(boot: &mut Placing<'_>) {
     let (timeline, error) = (&mut boot.timeline, boot.trace_error);
     let found = levels_of(timeline).map(|(level, span)| (level, span.start, span.end, span.detail));
     let mut levels: Vec<(Level, Ns, Ns, NameId)> = found.collect();
@@ -81,7 +81,7 @@ fn note_missing(known: &[NameId], timeline: &mut Timeline) {
 }
 
 /// If nothing says when initcalls ran, the phase “early kernel” has them in it: its name then says so.
-pub fn name_the_kernel(boot: &mut Boot<'_>) {
+pub fn name_the_kernel(boot: &mut Placing<'_>) {
     let timeline = &mut boot.timeline;
     // Another kernel has no initcalls.
     let is_other = boot.subject.os.is_known() && boot.subject.os != Os::Linux;
@@ -92,7 +92,7 @@ pub fn name_the_kernel(boot: &mut Boot<'_>) {
 }
 
 /// Where process 1 becomes the root's init later, what it was before is the initrd's: its phase then says so.
-pub fn name_the_initrd(boot: &mut Boot<'_>) {
+pub fn name_the_initrd(boot: &mut Placing<'_>) {
     if !boot.manifest.inputs.iter().any(|input| InputRole::Initrd.is(&input.role)) {
         return;
     }

@@ -17,7 +17,7 @@
 //!
 //! printk may drop messages of init (`output lines suppressed due to ratelimiting`); these are missing.
 
-use crate::boot::Boot;
+use crate::boot::Placing;
 use crate::formats::systemd_words::UNITS_MAX;
 use crate::input::text::shorten;
 use hashbrown::HashMap;
@@ -125,7 +125,7 @@ struct Init {
 }
 
 /// Places init's messages on a boot's timeline. They must be in order of time.
-pub(crate) fn place<'m>(messages: impl Iterator<Item = (Ns, &'m str)>, boot: &mut Boot<'_>) {
+pub(crate) fn place<'m>(messages: impl Iterator<Item = (Ns, &'m str)>, boot: &mut Placing<'_>) {
     let mut init: Option<Init> = None;
     for (at, text) in messages {
         let Some(message) = parse(text) else { continue };
@@ -144,7 +144,7 @@ pub(crate) fn place<'m>(messages: impl Iterator<Item = (Ns, &'m str)>, boot: &mu
 }
 
 impl Init {
-    fn begin(at: Ns, boot: &mut Boot<'_>) -> Init {
+    fn begin(at: Ns, boot: &mut Placing<'_>) -> Init {
         let first = boot.first_thread();
         let known = boot.init.filter(|init| *init != first);
         let timeline = &mut boot.timeline;

@@ -7,7 +7,7 @@
 //!
 //! It reads no format: its readers give it steps. It must not move the kernel's own times.
 
-use crate::boot::Boot;
+use crate::boot::Placing;
 use crate::boot::offers::Offers;
 use crate::formats::steps::Steps;
 use crate::readers::reader::{EndCandidate, EndRank, Evidence};
@@ -17,7 +17,7 @@ use timeline::{DiagnosticKind, EndEvidence, Mark, NameId, Ns, Phase, SpanKind, S
 const CLOCK_LATE: Ns = Ns::from_ms(100);
 
 /// True if the timeline has evidence from after the firmware.
-fn goes_on(boot: &Boot<'_>) -> bool {
+fn goes_on(boot: &Placing<'_>) -> bool {
     let timeline = &boot.timeline;
     let is_later = |track: TrackId| timeline.tracks.get(track).kind != TrackKind::Firmware;
     timeline.spans.iter().any(|(_, span)| is_later(span.track))
@@ -38,7 +38,7 @@ impl BeforeKernel {
     }
 
     /// The time of the machine's reset.
-    fn reset(boot: &Boot<'_>) -> Ns {
+    fn reset(boot: &Placing<'_>) -> Ns {
         boot.kernel_clock_zero() - boot.kernel_clock_after
     }
 }
@@ -48,7 +48,7 @@ impl Evidence for BeforeKernel {
         offers.kernel_after(self.steps.last());
     }
 
-    fn phases(&mut self, boot: &mut Boot<'_>) {
+    fn phases(&mut self, boot: &mut Placing<'_>) {
         let (reset, program) = (BeforeKernel::reset(boot), self.steps.program);
         if self.steps.steps.first().is_some_and(|first| first.begins.is_none()) {
             boot.timeline.boundary(Phase::Firmware, reset, self.steps.error, &format!("{program} counts from here"));
@@ -67,7 +67,7 @@ impl Evidence for BeforeKernel {
         }
     }
 
-    fn around(&mut self, boot: &mut Boot<'_>) {
+    fn around(&mut self, boot: &mut Placing<'_>) {
         let reset = BeforeKernel::reset(boot);
         let timeline = &mut boot.timeline;
         let name = timeline.names.intern(self.steps.program);
@@ -91,7 +91,7 @@ impl Evidence for BeforeKernel {
     }
 
     /// If no evidence is later, these steps are the whole boot.
-    fn end(&self, boot: &mut Boot<'_>) -> Option<EndCandidate> {
+    fn end(&self, boot: &mut Placing<'_>) -> Option<EndCandidate> {
         let (track, at) = self.placed?;
         if goes_on(boot) {
             if !self.steps.hands_over && boot.before == Some(track) {

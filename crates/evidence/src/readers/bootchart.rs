@@ -6,8 +6,8 @@
 //! charged to the child that ended last in it, then to the child that ended last before that child began. Time without
 //! such a child is charged to no process. taskstats does not show ends, so its waits are never charged.
 
-use crate::boot::Boot;
 use crate::boot::offers::Offers;
+use crate::boot::{Found, Placing};
 use crate::formats::bootchart::parse;
 use crate::formats::bootchart::parse::{Part, TICK};
 use crate::formats::bootchart::{NAME, part_in_words};
@@ -18,8 +18,8 @@ use crate::readers::reader::{EndCandidate, EndRank, Evidence, Reader};
 use hashbrown::HashMap;
 use std::rc::Rc;
 use timeline::{
-    DiagnosticKind, Diagnostics, EndEvidence, Mark, NameId, Ns, Phase, SpanKind, SpanRow, TrackId, TrackKind, Wait,
-    WaitedOn,
+    DiagnosticKind, Diagnostics, EndEvidence, Mark, NameId, Ns, Phase, SpanKind, SpanRow, Timeline, TrackId, TrackKind,
+    Wait, WaitedOn,
 };
 
 /// The files of one chart.
@@ -53,15 +53,15 @@ impl Reader for Files {
         !self.processes.is_empty()
     }
 
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
-        let diagnostics = &mut boot.timeline.diagnostics;
+    fn read<'f>(&'f mut self, _found: &mut Found<'f>, timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
+        let diagnostics = &mut timeline.diagnostics;
         let (first, others) = self.processes.split_first()?;
         for other in others {
             diagnostics.note_about(DiagnosticKind::SecondStatement, NAME, || other.name.clone());
         }
         let samples = Samples::read(&first.name, &first.bytes, diagnostics)?;
         if let Some(cpus) = self.header.as_ref().and_then(|header| cpus(&header.bytes)) {
-            boot.timeline.cpu_count = boot.timeline.cpu_count.max(cpus);
+            timeline.cpu_count = timeline.cpu_count.max(cpus);
         }
         let every = format!("every {}, at most {} apart", samples.interval(), samples.longest);
         let count = samples.counts.samples;
@@ -87,7 +87,7 @@ impl Evidence for Chart {
         offers.kernel_after(Ns::ZERO);
     }
 
-    fn place(&mut self, boot: &mut Boot<'_>) {
+    fn place(&mut self, boot: &mut Placing<'_>) {
         let origin = boot.kernel_clock_zero();
         let tracks = self.tracks(origin, boot);
         self.init = self.samples.processes.iter().position(|process| process.pid == 1).map(|place| tracks[place]);
@@ -104,14 +104,14 @@ impl Evidence for Chart {
     }
 
     /// Process 1 ran when it was first sampled. The samples do not show when it began.
-    fn phases(&mut self, boot: &mut Boot<'_>) {
+    fn phases(&mut self, boot: &mut Placing<'_>) {
         let origin = boot.kernel_clock_zero();
         let first = origin + self.samples.first;
         boot.timeline.boundary(Phase::EarlyKernel, origin, TICK, "bootchart counts from the kernel's start");
         boot.timeline.boundary(Phase::Process1, first, self.samples.first, "bootchart's first sample");
     }
 
-    fn end(&self, boot: &mut Boot<'_>) -> Option<EndCandidate> {
+    fn end(&self, boot: &mut Placing<'_>) -> Option<EndCandidate> {
         let at = boot.kernel_clock_zero() + self.samples.last;
         let error = self.samples.longest.max(TICK);
         let evidence = EndEvidence::BootchartStopped;
@@ -121,7 +121,7 @@ impl Evidence for Chart {
 
 impl Chart {
     /// The track of each process, existing or new. Sets the parent that created it.
-    fn tracks(&self, origin: Ns, boot: &mut Boot<'_>) -> Vec<TrackId> {
+    fn tracks(&self, origin: Ns, boot: &mut Placing<'_>) -> Vec<TrackId> {
         let first = boot.first_thread();
         let timeline = &mut boot.timeline;
         let threads = timeline.tracks.iter().filter(|(_, track)| track.kind == TrackKind::Thread);
@@ -163,7 +163,7 @@ impl Chart {
     }
 
     /// Fills the table of user processes, each after its parent.
-    fn table(&self, origin: Ns, boot: &mut Boot<'_>) {
+    fn table(&self, origin: Ns, boot: &mut Placing<'_>) {
         let timeline = &mut boot.timeline;
         if !timeline.processes.is_empty() {
             return;
@@ -219,7 +219,7 @@ fn waited_for(children: &[Child], from: Ns, to: Ns) -> Vec<(Ns, Ns, WaitedOn)> {
 }
 
 /// Places the spans and waits of a process.
-fn place(process: &Process, children: &[Child], track: TrackId, origin: Ns, boot: &mut Boot<'_>) {
+fn place(process: &Process, children: &[Child], track: TrackId, origin: Ns, boot: &mut Placing<'_>) {
     let timeline = &mut boot.timeline;
     let until = origin + process.until;
     if !process.is_kernels() {

@@ -1,13 +1,13 @@
 //! The reader of [`bootstage`](crate::formats::bootstage).
 
-use crate::boot::Boot;
+use crate::boot::Found;
 use crate::formats::bootstage::blob;
 use crate::formats::bootstage::{HEADING, NODE, PROGRAM, read};
 use crate::input::text::Line;
 use crate::input::{FirstOf, Input};
 use crate::readers::before_kernel::BeforeKernel;
 use crate::readers::reader::{Evidence, Reader};
-use timeline::{DiagnosticKind, Diagnostics};
+use timeline::{DiagnosticKind, Diagnostics, Timeline};
 
 /// The files with such a report. Only the first is used.
 #[derive(Default)]
@@ -41,8 +41,8 @@ impl Reader for Files {
         !self.0.is_empty()
     }
 
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
-        let diagnostics = &mut boot.timeline.diagnostics;
+    fn read<'f>(&'f mut self, _found: &mut Found<'f>, timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
+        let diagnostics = &mut timeline.diagnostics;
         let first = self.0.used_about(DiagnosticKind::SecondStatement, PROGRAM, diagnostics)?;
         BeforeKernel::of(read(&first.name, &first.bytes, diagnostics))
     }

@@ -1,12 +1,12 @@
 //! The reader of [`bootstat`](crate::formats::bootstat).
 
-use crate::boot::Boot;
 use crate::boot::offers::Offers;
+use crate::boot::{Found, Placing};
 use crate::formats::bootstat::{Events, LOGIN, NAME, TICK, named};
 use crate::input::Input;
 use crate::input::text::Line;
 use crate::readers::reader::{EndCandidate, EndRank, Evidence, Reader, Taken};
-use timeline::{Diagnostics, EndEvidence, Mark, Milestone, MilestoneKind, Ns, Phase, TrackKind};
+use timeline::{Diagnostics, EndEvidence, Mark, Milestone, MilestoneKind, Ns, Phase, Timeline, TrackKind};
 
 /// The files of one machine.
 #[derive(Default)]
@@ -36,7 +36,7 @@ impl Reader for Files {
         !self.0.events.is_empty()
     }
 
-    fn read<'f>(&'f mut self, _boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+    fn read<'f>(&'f mut self, _found: &mut Found<'f>, _timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
         let mut events = std::mem::take(&mut self.0);
         events.events.sort_by_key(|event| event.at);
         (!events.events.is_empty()).then(|| Box::new(events) as Box<dyn Evidence>)
@@ -48,7 +48,7 @@ impl Evidence for Events {
         offers.kernel_after(Ns::ZERO);
     }
 
-    fn place(&mut self, boot: &mut Boot<'_>) {
+    fn place(&mut self, boot: &mut Placing<'_>) {
         let zero = boot.monotonic_zero();
         let timeline = &mut boot.timeline;
         let name = timeline.names.intern(NAME);
@@ -63,13 +63,13 @@ impl Evidence for Events {
         }
     }
 
-    fn phases(&mut self, boot: &mut Boot<'_>) {
+    fn phases(&mut self, boot: &mut Placing<'_>) {
         let zero = boot.kernel_clock_zero();
         boot.timeline.boundary(Phase::EarlyKernel, zero, TICK, "bootstat counts from the kernel's start");
     }
 
     /// If no other evidence shows the end, the boot lasted at least until the last event.
-    fn end(&self, boot: &mut Boot<'_>) -> Option<EndCandidate> {
+    fn end(&self, boot: &mut Placing<'_>) -> Option<EndCandidate> {
         let at = boot.monotonic_zero() + self.events.last()?.at;
         let (rank, evidence) = (EndRank::LastSign, EndEvidence::LastSign);
         Some(EndCandidate { rank, at, error: TICK, evidence, track: None })

@@ -1,7 +1,7 @@
 //! The reader of [`boottimes`](crate::formats::boottimes).
 
-use crate::boot::Boot;
 use crate::boot::offers::Offers;
+use crate::boot::{Found, Placing};
 use crate::formats::boottimes::{Boottimes, property};
 use crate::formats::systemd_words::UNITS_MAX;
 use crate::input::text::Line;
@@ -9,7 +9,7 @@ use crate::input::{File, Input};
 use crate::readers::reader::{Evidence, Reader};
 use hashbrown::HashSet;
 use std::rc::Rc;
-use timeline::{Diagnostics, Manager, NameId, Ns, Phase, ServiceUnit};
+use timeline::{Diagnostics, Manager, NameId, Ns, Phase, ServiceUnit, Timeline};
 
 /// The files with such lines.
 #[derive(Default)]
@@ -32,10 +32,10 @@ impl Reader for Files {
         !self.0.is_empty()
     }
 
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+    fn read<'f>(&'f mut self, _found: &mut Found<'f>, timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
         let mut times = Boottimes::default();
         for file in &self.0 {
-            times.read(&file.name, &file.bytes, &mut boot.timeline.diagnostics);
+            times.read(&file.name, &file.bytes, &mut timeline.diagnostics);
         }
         times.services.sort_by_key(|(_, at)| *at);
         // Without services, these times must not affect the clock of the boot.
@@ -48,7 +48,7 @@ impl Evidence for Boottimes {
         offers.kernel_after(Ns::ZERO);
     }
 
-    fn phases(&mut self, boot: &mut Boot<'_>) {
+    fn phases(&mut self, boot: &mut Placing<'_>) {
         let zero = boot.monotonic_zero();
         let timeline = &mut boot.timeline;
         let listed: HashSet<NameId> = timeline.units.iter().map(|unit| unit.name).collect();

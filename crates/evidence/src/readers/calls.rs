@@ -10,16 +10,18 @@ pub mod profile;
 use build::{Built, build};
 pub use load::BootCalls;
 
-use crate::boot::Boot;
 use crate::boot::followed::Followed;
 use crate::boot::regions;
 use crate::boot::regions::RanIn;
+use crate::boot::{Found, Placing};
 use crate::formats::calls::{PluginClock, read, recognise};
 use crate::input::{File, Input};
 use crate::readers::reader::EndRank;
 use crate::readers::reader::{EndCandidate, Evidence, Own, Reader};
 use std::rc::Rc;
-use timeline::{DiagnosticKind, Diagnostics, EndEvidence, FileLoss, Initcalls, NameId, Ns, Phase, SpanKind, TimeBase};
+use timeline::{
+    DiagnosticKind, Diagnostics, EndEvidence, FileLoss, Initcalls, NameId, Ns, Phase, SpanKind, TimeBase, Timeline,
+};
 
 /// Only the first file is used.
 #[derive(Default)]
@@ -44,14 +46,14 @@ impl Reader for Files {
         self.file.get_or_insert(input.file);
     }
 
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+    fn read<'f>(&'f mut self, found: &mut Found<'f>, timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
         let file = self.file.as_ref()?;
-        let diagnostics = &mut boot.timeline.diagnostics;
+        let diagnostics = &mut timeline.diagnostics;
         let calls = read(&file.name, &file.bytes, diagnostics);
-        let regions = boot.stages.clone();
-        let symbols = boot.lists.names(calls.called(), &calls.target, regions::entered_at(&regions), diagnostics);
-        let ran_in = boot.first_executions.as_ref().map(|run| RanIn::new(run, &regions)).unwrap_or_default();
-        let compression = boot.compression();
+        let regions = found.stages.clone();
+        let symbols = found.lists.names(calls.called(), &calls.target, regions::entered_at(&regions), diagnostics);
+        let ran_in = found.first_executions.as_ref().map(|run| RanIn::new(run, &regions)).unwrap_or_default();
+        let compression = found.compression();
         let followed = Followed { calls, symbols, regions, ran_in, compression };
         Some(Box::new(Calls { followed, placed: None }))
     }
@@ -64,7 +66,7 @@ struct Calls {
 }
 
 impl Evidence for Calls {
-    fn threads(&mut self, boot: &mut Boot<'_>) {
+    fn threads(&mut self, boot: &mut Placing<'_>) {
         if !self.is_on_the_clock(boot) {
             return;
         }
@@ -80,7 +82,7 @@ impl Evidence for Calls {
     }
 
     /// Sets the phases of initcalls. Other CPUs may be started between two of the levels.
-    fn phases(&mut self, boot: &mut Boot<'_>) {
+    fn phases(&mut self, boot: &mut Placing<'_>) {
         let Some(error) = self.placed.as_ref().map(|placed| placed.error) else { return };
         let init = boot.init();
         let timeline = &mut boot.timeline;
@@ -111,14 +113,14 @@ impl Evidence for Calls {
         timeline.boundary(Phase::HandOver, last, error, "calls: the last initcall returned");
     }
 
-    fn end(&self, boot: &mut Boot<'_>) -> Option<EndCandidate> {
+    fn end(&self, boot: &mut Placing<'_>) -> Option<EndCandidate> {
         let (at, track) = boot.user_space.filter(|_| boot.is_by_calls_alone())?;
         let evidence = EndEvidence::UserSpaceRan;
         Some(EndCandidate { rank: EndRank::UserSpaceRan, at, error: Ns::ZERO, evidence, track: Some(track) })
     }
 
     /// An imported call trace of a deterministic boot sets the time base by itself.
-    fn finish(&mut self, boot: &mut Boot<'_>) {
+    fn finish(&mut self, boot: &mut Placing<'_>) {
         let is_virtual = self.followed.calls.clock == PluginClock::Virtual;
         if boot.is_imported() && is_virtual && boot.is_by_calls_alone() {
             boot.timeline.time_base = TimeBase::GuestVirtual;
@@ -133,7 +135,7 @@ impl Evidence for Calls {
 
 impl Calls {
     /// True if the calls can be placed on this timeline. Those of a deterministic boot are not on a host's clock.
-    fn is_on_the_clock(&self, boot: &mut Boot<'_>) -> bool {
+    fn is_on_the_clock(&self, boot: &mut Placing<'_>) -> bool {
         let calls = &self.followed.calls;
         let fits = match boot.manifest.time_base {
             recording::TimeBase::Host => calls.clock == PluginClock::Host,

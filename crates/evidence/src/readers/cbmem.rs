@@ -1,12 +1,12 @@
 //! The reader of [`cbmem`](crate::formats::cbmem).
 
-use crate::boot::Boot;
+use crate::boot::Found;
 use crate::formats::cbmem::{PROGRAM, entry, is_table, read};
 use crate::input::text::Line;
 use crate::input::{FirstOf, Input};
 use crate::readers::before_kernel::BeforeKernel;
 use crate::readers::reader::{Evidence, Reader};
-use timeline::{DiagnosticKind, Diagnostics};
+use timeline::{DiagnosticKind, Diagnostics, Timeline};
 
 /// The files with such a table. Only the first is used.
 #[derive(Default)]
@@ -34,8 +34,8 @@ impl Reader for Files {
         !self.0.is_empty()
     }
 
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
-        let diagnostics = &mut boot.timeline.diagnostics;
+    fn read<'f>(&'f mut self, _found: &mut Found<'f>, timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
+        let diagnostics = &mut timeline.diagnostics;
         let first = self.0.used_about(DiagnosticKind::SecondStatement, PROGRAM, diagnostics)?;
         is_table(&first.bytes).then(|| BeforeKernel::of(read(&first.name, &first.bytes, diagnostics)))?
     }

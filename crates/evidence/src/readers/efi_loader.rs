@@ -1,13 +1,13 @@
 //! The reader of [`efi_loader`](crate::formats::efi_loader).
 
-use crate::boot::Boot;
+use crate::boot::Found;
 use crate::formats::efi_loader::{Times, read, steps, value, variable};
 use crate::input::text::Line;
 use crate::input::{File, Input};
 use crate::readers::before_kernel::BeforeKernel;
 use crate::readers::reader::{Evidence, Reader, Taken};
 use std::rc::Rc;
-use timeline::Diagnostics;
+use timeline::{Diagnostics, Timeline};
 
 /// The files of one machine.
 #[derive(Default)]
@@ -40,7 +40,7 @@ impl Reader for Files {
         !self.files.is_empty() || self.single != Times::default()
     }
 
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+    fn read<'f>(&'f mut self, _found: &mut Found<'f>, timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
         let mut times = self.single;
         for file in &self.files {
             for (known, found) in times.0.iter_mut().zip(read(&file.bytes).0) {
@@ -48,6 +48,6 @@ impl Reader for Files {
             }
         }
         let file = self.files.first().map_or("", |file| &*file.name);
-        BeforeKernel::of(steps(times, file, &mut boot.timeline.diagnostics))
+        BeforeKernel::of(steps(times, file, &mut timeline.diagnostics))
     }
 }

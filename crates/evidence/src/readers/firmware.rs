@@ -1,12 +1,12 @@
 //! The reader of [`firmware`](crate::formats::firmware).
 
-use crate::boot::Boot;
 use crate::boot::regions::Stage;
+use crate::boot::{Found, Placing};
 use crate::formats::firmware::{Said, build, read};
 use crate::input::Input;
 use crate::input::text;
 use crate::readers::reader::{Evidence, Own, Reader};
-use timeline::{Diagnostics, FileLoss, Ns, Phase};
+use timeline::{Diagnostics, FileLoss, Ns, Phase, Timeline};
 
 /// The debug lines of a recorded machine's firmware.
 #[derive(Default)]
@@ -40,9 +40,9 @@ impl Reader for Files {
         self.stream.get_or_insert(input);
     }
 
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+    fn read<'f>(&'f mut self, found: &mut Found<'f>, _timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
         let stream = self.stream.as_ref()?;
-        (boot.firmware_spoke, boot.firmware_has_port) = (true, true);
+        (found.firmware_spoke, found.firmware_has_port) = (true, true);
         Some(Box::new(DebugLines(stream)))
     }
 }
@@ -51,7 +51,7 @@ struct DebugLines<'f>(&'f Input);
 
 impl Evidence for DebugLines<'_> {
     /// Adds spans from line to line, or only marks if a call trace shows the code that ran.
-    fn around(&mut self, boot: &mut Boot<'_>) {
+    fn around(&mut self, boot: &mut Placing<'_>) {
         if boot.machine.is_none() || !boot.is_hosted() {
             return;
         }

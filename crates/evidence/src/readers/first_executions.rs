@@ -2,12 +2,12 @@
 
 pub mod first_calls;
 
-use crate::boot::Boot;
 use crate::boot::lists::Lists;
 use crate::boot::offers::{Offers, StampedText};
 use crate::boot::printed::Printed;
 use crate::boot::regions;
 use crate::boot::regions::{Region, Stage};
+use crate::boot::{Found, Placing};
 use crate::formats::first_executions::{FirstExecutions, PluginClock, read, recognise};
 use crate::formats::ftrace::Stamps;
 use crate::formats::symbols::Symbols;
@@ -16,7 +16,7 @@ use crate::readers::reader::{Evidence, Own, Reader};
 use hashbrown::HashMap;
 use std::cell::OnceCell;
 use std::rc::Rc;
-use timeline::{Diagnostics, EFI_STUB, FileLoss, NameId, Ns, SpanKind, SpanRow, SyncPoint, Ticks};
+use timeline::{Diagnostics, EFI_STUB, FileLoss, NameId, Ns, SpanKind, SpanRow, SyncPoint, Ticks, Timeline};
 
 /// First calls shorter than this (20 µs) are not spans: they would be most of the spans and little of the time.
 const FIRST_CALL_MIN: Ns = Ns(20_000);
@@ -44,16 +44,16 @@ impl Reader for Files {
         self.file.get_or_insert(input.file);
     }
 
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+    fn read<'f>(&'f mut self, found: &mut Found<'f>, timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
         let file = self.file.as_ref()?;
-        let run = Rc::new(read(&file.name, &file.bytes, &mut boot.timeline.diagnostics));
-        boot.stages = regions::regions(&run);
-        boot.first_executions = Some(run.clone());
+        let run = Rc::new(read(&file.name, &file.bytes, &mut timeline.diagnostics));
+        found.stages = regions::regions(&run);
+        found.first_executions = Some(run.clone());
         Some(Box::new(FirstExecutionTrace {
             run,
-            lists: boot.lists,
-            entered: regions::entered_at(&boot.stages),
-            programs_from: boot.stages.iter().find(|region| region.stage == Stage::UserSpace).map(|region| region.at),
+            lists: found.lists,
+            entered: regions::entered_at(&found.stages),
+            programs_from: found.stages.iter().find(|region| region.stage == Stage::UserSpace).map(|region| region.at),
             names: OnceCell::new(),
         }))
     }
@@ -98,7 +98,7 @@ impl Evidence for FirstExecutionTrace<'_> {
     }
 
     /// Adds first calls, unless a trace of every call is known: that is better evidence.
-    fn place(&mut self, boot: &mut Boot<'_>) {
+    fn place(&mut self, boot: &mut Placing<'_>) {
         if boot.calls_placed {
             return;
         }
@@ -115,16 +115,16 @@ impl Evidence for FirstExecutionTrace<'_> {
         boot.printed = Printed::find(run, symbols);
     }
 
-    fn around(&mut self, boot: &mut Boot<'_>) {
+    fn around(&mut self, boot: &mut Placing<'_>) {
         let Some(machine) = boot.machine else { return };
-        regions::add(&boot.stages, machine.firmware, &mut boot.timeline);
+        regions::add(&boot.found.stages, machine.firmware, &mut boot.timeline);
         // Stages are not needed where every call is known.
         if boot.timeline.cpus_followed_until.is_none() {
             stages(boot, machine.firmware);
         }
     }
 
-    fn last_sign(&self, _boot: &Boot<'_>) -> Option<Ns> {
+    fn last_sign(&self, _boot: &Placing<'_>) -> Option<Ns> {
         self.run.blocks.iter().next_back().map(|block| block.at)
     }
 }
@@ -147,10 +147,10 @@ fn seen<'s>(run: &FirstExecutions, trace: &dyn StampedText, names: impl FnOnce()
 }
 
 /// Adds a span for each of loader, setup code, decompressor and EFI stub.
-fn stages(boot: &mut Boot<'_>, track: timeline::TrackId) {
+fn stages(boot: &mut Placing<'_>, track: timeline::TrackId) {
     let decompressing = regions::decompressing(&boot.compression());
     boot.timeline.decompressor = Some(boot.timeline.names.intern(&decompressing));
-    let lasting: Vec<&Region> = boot.stages.iter().filter(|r| r.lasts() && r.stage != Stage::Kernel).collect();
+    let lasting: Vec<&Region> = boot.found.stages.iter().filter(|r| r.lasts() && r.stage != Stage::Kernel).collect();
     for pair in lasting.windows(2) {
         let what = match pair[0].stage {
             Stage::Loader => "loader",

@@ -1,6 +1,6 @@
 //! The reader of [`fpdt`](crate::formats::fpdt).
 
-use crate::boot::Boot;
+use crate::boot::Found;
 use crate::formats::fpdt::{
     ACPI_HEADER_BYTES, BOOT_TABLE, BOOT_TABLE_HEADER_BYTES, RESUME_TABLE, TABLE, Times, by_name, is_table, read, steps,
     value,
@@ -10,7 +10,7 @@ use crate::input::{File, Input};
 use crate::readers::before_kernel::BeforeKernel;
 use crate::readers::reader::{Evidence, Reader};
 use std::rc::Rc;
-use timeline::Diagnostics;
+use timeline::{Diagnostics, Timeline};
 
 /// The files of one machine.
 #[derive(Default)]
@@ -58,8 +58,8 @@ impl Reader for Files {
         !self.files.is_empty() || self.single != Times::default()
     }
 
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
-        let diagnostics = &mut boot.timeline.diagnostics;
+    fn read<'f>(&'f mut self, _found: &mut Found<'f>, timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
+        let diagnostics = &mut timeline.diagnostics;
         let mut times = self.single;
         for file in &self.files {
             let found = read(&file.name, &file.bytes, diagnostics);

@@ -1,7 +1,7 @@
 //! Reads a kernel trace: which thread ran where, what each waited for, and when process 1 became a program.
 
-use crate::boot::Boot;
 use crate::boot::offers::{Offers, Stamped, StampedText};
+use crate::boot::{Found, Placing};
 use crate::formats::ftrace::Stamps;
 use crate::formats::ftrace::{Event, Trace, is_event};
 use crate::formats::trace_dat;
@@ -12,7 +12,7 @@ use crate::readers::reader::{Evidence, Own, Reader};
 use guest_init::cpio::ROOT_PATH;
 use hashbrown::HashMap;
 use std::rc::Rc;
-use timeline::{DiagnosticKind, Diagnostics, FileLoss, Ns, Os, Phase, SpanKind, SpanRow, Ticks};
+use timeline::{DiagnosticKind, Diagnostics, FileLoss, Ns, Os, Phase, SpanKind, SpanRow, Ticks, Timeline};
 
 /// A running kernel switches threads more often than this. If a boot ends this soon after its trace's last event, the
 /// trace has the whole boot.
@@ -60,13 +60,13 @@ impl Reader for Files {
         !self.0.is_empty()
     }
 
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
-        let diagnostics = &mut boot.timeline.diagnostics;
+    fn read<'f>(&'f mut self, found: &mut Found<'f>, timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
+        let diagnostics = &mut timeline.diagnostics;
         let first = self.0.used(DiagnosticKind::SecondTrace, diagnostics)?;
         match Trace::read(&first.name, &first.bytes, diagnostics) {
             Ok(trace) => {
                 // Only Linux writes such traces.
-                boot.subject.os = Os::Linux;
+                found.subject.os = Os::Linux;
                 Some(Box::new(trace))
             }
             Err(not) => {
@@ -108,7 +108,7 @@ impl Evidence for Trace<'_> {
         offers.trace = Some((self.file(), self));
     }
 
-    fn threads(&mut self, boot: &mut Boot<'_>) {
+    fn threads(&mut self, boot: &mut Placing<'_>) {
         let Some(clock) = boot.clocks.trace.clone() else { return };
         let built = self.build(&clock, &mut boot.timeline);
         boot.init = built.thread(1);
@@ -117,7 +117,7 @@ impl Evidence for Trace<'_> {
 
     /// Adds the phases that begin when process 1 runs a program. If there is a root to mount, bootscope's own program
     /// is first.
-    fn phases(&mut self, boot: &mut Boot<'_>) {
+    fn phases(&mut self, boot: &mut Placing<'_>) {
         let init = boot.init();
         let timeline = &mut boot.timeline;
         let programs = timeline.spans.iter().map(|(_, span)| span).filter(|s| s.kind == SpanKind::Process);
@@ -140,7 +140,7 @@ impl Evidence for Trace<'_> {
     /// Limits how long the last thread is known to have run. It is known to have run until the end mark only if the
     /// trace reaches there. A recording's own trace was read after the boot, so it reaches the end if it has all
     /// declared events. For an imported trace, it is unknown when it was read or when tracing stopped.
-    fn finish(&mut self, boot: &mut Boot<'_>) {
+    fn finish(&mut self, boot: &mut Placing<'_>) {
         let shows_threads = self.counts.switches > 0 && !boot.clocks.only_ticks;
         let reaches_the_end = !is_imported(self.file()) && self.is_whole();
         let (Some(clock), Some(end)) = (&boot.clocks.trace, boot.timeline.end) else { return };

@@ -1,13 +1,13 @@
 //! The reader of [`function_graph`](crate::formats::function_graph).
 
-use crate::boot::Boot;
 use crate::boot::offers::Offers;
+use crate::boot::{Found, Placing};
 use crate::formats::function_graph::{Call, Entry, HEADING, Runner, entries};
 use crate::input::text::lossy;
 use crate::input::{FirstOf, Input};
 use crate::readers::reader::{EndCandidate, EndRank, Evidence, Reader};
 use hashbrown::HashMap;
-use timeline::{DiagnosticKind, Diagnostics, EndEvidence, NameId, Ns, Os, SpanBuilder, SpanKind, TrackId};
+use timeline::{DiagnosticKind, Diagnostics, EndEvidence, NameId, Ns, Os, SpanBuilder, SpanKind, Timeline, TrackId};
 
 /// For each entry: the time of its track's next entry.
 fn next_of_each(entries: &[Entry<'_>]) -> Vec<Option<Ns>> {
@@ -35,13 +35,13 @@ impl Reader for Files {
         !self.0.is_empty()
     }
 
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
-        let file = self.0.used(DiagnosticKind::SecondTrace, &mut boot.timeline.diagnostics)?;
-        let entries = entries(&file.name, &file.bytes, &mut boot.timeline.diagnostics);
+    fn read<'f>(&'f mut self, found: &mut Found<'f>, timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
+        let file = self.0.used(DiagnosticKind::SecondTrace, &mut timeline.diagnostics)?;
+        let entries = entries(&file.name, &file.bytes, &mut timeline.diagnostics);
         if entries.is_empty() {
             return None;
         }
-        boot.subject.os = Os::Linux;
+        found.subject.os = Os::Linux;
         Some(Box::new(Graph { file: &file.name, entries, last: None }))
     }
 }
@@ -59,7 +59,7 @@ impl Evidence for Graph<'_> {
         offers.kernel_after(Ns::ZERO);
     }
 
-    fn place(&mut self, boot: &mut Boot<'_>) {
+    fn place(&mut self, boot: &mut Placing<'_>) {
         let origin = boot.kernel_clock_zero();
         let timeline = &mut boot.timeline;
         let tracks_before = timeline.tracks.iter().count();
@@ -117,7 +117,7 @@ impl Evidence for Graph<'_> {
     }
 
     /// The last call, for a boot without other evidence.
-    fn end(&self, _boot: &mut Boot<'_>) -> Option<EndCandidate> {
+    fn end(&self, _boot: &mut Placing<'_>) -> Option<EndCandidate> {
         let (at, track) = self.last?;
         let (rank, evidence) = (EndRank::LastSign, EndEvidence::LastSign);
         Some(EndCandidate { rank, at, error: Ns::ZERO, evidence, track: Some(track) })

@@ -1,13 +1,13 @@
 //! The reader of [`guest_messages`](crate::formats::guest_messages).
 
-use crate::boot::Boot;
 use crate::boot::offers::{Compared, Marked, Offers};
+use crate::boot::{Found, Placing};
 use crate::formats::guest_messages::{Received, is_kernels, read};
 use crate::input::Input;
 use crate::readers::reader::EndRank;
 use crate::readers::reader::{EndCandidate, Evidence, Own, Reader};
 use guest_init::messages::{Message, SyncPlace};
-use timeline::{DiagnosticKind, Diagnostics, EndEvidence, FileLoss, Ns, SyncPoint, Ticks};
+use timeline::{DiagnosticKind, Diagnostics, EndEvidence, FileLoss, Ns, SyncPoint, Ticks, Timeline};
 
 /// The messages of process 1 in a recorded guest.
 #[derive(Default)]
@@ -28,12 +28,12 @@ impl Reader for Files {
         self.stream.get_or_insert(input);
     }
 
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+    fn read<'f>(&'f mut self, found: &mut Found<'f>, timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
         let Input { file, index } = self.stream.as_ref()?;
-        let diagnostics = &mut boot.timeline.diagnostics;
+        let diagnostics = &mut timeline.diagnostics;
         let messages = read(&file.name, &file.bytes, index, diagnostics);
         note_lacks(&messages, diagnostics);
-        boot.process_1_spoke = !messages.is_empty();
+        found.process_1_spoke = !messages.is_empty();
         Some(Box::new(Messages(messages)))
     }
 }
@@ -88,7 +88,7 @@ impl Evidence for Messages {
 
     /// The time is from the guest's counter, which process 1 read just before it sent the message; else from the
     /// message's arrival.
-    fn end(&self, boot: &mut Boot<'_>) -> Option<EndCandidate> {
+    fn end(&self, boot: &mut Placing<'_>) -> Option<EndCandidate> {
         let (ticks, arrival) = self.0.iter().find_map(|received| match received.message {
             Message::Init { tsc } => Some((Ticks(tsc), received.arrival)),
             _ => None,

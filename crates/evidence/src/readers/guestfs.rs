@@ -1,12 +1,12 @@
 //! libguestfs' events as evidence of a boot: the launch, and the kernel's messages with their arrival times.
 
-use crate::boot::Boot;
+use crate::boot::{Found, Placing};
 use crate::formats::guestfs::{Events, is_event};
 use crate::input::text::Line;
 use crate::input::{FirstOf, Input};
 use crate::readers::reader::EndRank;
 use crate::readers::reader::{EndCandidate, Evidence, Reader};
-use timeline::{DiagnosticKind, Diagnostics, EndEvidence, Ns, Os, TrackId};
+use timeline::{DiagnosticKind, Diagnostics, EndEvidence, Ns, Os, Timeline, TrackId};
 
 /// Only the first file is used.
 #[derive(Default)]
@@ -30,13 +30,13 @@ impl Reader for Files {
         !self.0.is_empty()
     }
 
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
-        let diagnostics = &mut boot.timeline.diagnostics;
+    fn read<'f>(&'f mut self, found: &mut Found<'f>, timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
+        let diagnostics = &mut timeline.diagnostics;
         let first = self.0.used(DiagnosticKind::SecondLibguestfs, diagnostics)?;
         let events = Events::read(&first.name, &first.bytes, diagnostics).ok()?;
-        boot.heard_messages = events.kernel_log(diagnostics);
-        boot.is_heard = true;
-        boot.subject.os = Os::Linux; // the appliance runs Linux
+        found.heard_messages = events.kernel_log(diagnostics);
+        found.is_heard = true;
+        found.subject.os = Os::Linux; // the appliance runs Linux
         Some(Box::new(Launch { events, done: None }))
     }
 }
@@ -48,7 +48,7 @@ struct Launch {
 }
 
 impl Evidence for Launch {
-    fn around(&mut self, boot: &mut Boot<'_>) {
+    fn around(&mut self, boot: &mut Placing<'_>) {
         let init = boot.init();
         let placed = self.events.place(init, &mut boot.timeline);
         boot.before = placed.before;
@@ -56,7 +56,7 @@ impl Evidence for Launch {
         self.done = placed.done;
     }
 
-    fn end(&self, _boot: &mut Boot<'_>) -> Option<EndCandidate> {
+    fn end(&self, _boot: &mut Placing<'_>) -> Option<EndCandidate> {
         let (at, track) = self.done?;
         let (rank, evidence) = (EndRank::BootDone, EndEvidence::LibguestfsLaunched);
         Some(EndCandidate { rank, at, error: Ns::ZERO, evidence, track: Some(track) })

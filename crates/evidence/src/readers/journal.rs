@@ -1,7 +1,7 @@
 //! The journal as evidence of a boot: units, the end, what services said, and the kernel's messages where there is no other log.
 
-use crate::boot::Boot;
 use crate::boot::offers::Offers;
+use crate::boot::{Found, Placing};
 use crate::formats::journal::{Entry, Journal, Kind, NAME, begins, is_line};
 use crate::formats::kernel_log::KernelLog;
 use crate::formats::systemd_words::{Becomes, MILESTONES, Units};
@@ -42,16 +42,16 @@ impl Reader for Files {
         !self.0.is_empty()
     }
 
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
-        let (diagnostics, mut journal) = (&mut boot.timeline.diagnostics, Journal::default());
+    fn read<'f>(&'f mut self, found: &mut Found<'f>, timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
+        let (diagnostics, mut journal) = (&mut timeline.diagnostics, Journal::default());
         for file in &self.0 {
             journal.read(&file.name, &file.bytes, diagnostics);
         }
         diagnostics.add(DiagnosticKind::LogOtherBoot, NAME, journal.other_boots, None, String::new);
         let first = self.0.first()?;
-        boot.journal_messages = kernel_log(&journal, &first.name, &mut Diagnostics::default());
+        found.journal_messages = kernel_log(&journal, &first.name, &mut Diagnostics::default());
         let said = Said { journal };
-        boot.container_began = boot.container_began.or(said.container_began());
+        found.container_began = found.container_began.or(said.container_began());
         (!said.journal.entries.is_empty()).then(|| Box::new(said) as Box<dyn Evidence>)
     }
 }
@@ -151,7 +151,7 @@ impl Evidence for Said {
         }
     }
 
-    fn phases(&mut self, boot: &mut Boot<'_>) {
+    fn phases(&mut self, boot: &mut Placing<'_>) {
         let zero = boot.monotonic_zero();
         self.messages(zero, &mut boot.timeline);
         // After what the kernel's log says, and not beside what systemd says of its state.
@@ -178,7 +178,7 @@ impl Evidence for Said {
         }
     }
 
-    fn end(&self, boot: &mut Boot<'_>) -> Option<EndCandidate> {
+    fn end(&self, boot: &mut Placing<'_>) -> Option<EndCandidate> {
         let finished = self.finished()?;
         let (at, error) = match self.stages() {
             Some(stages) => (stages.iter().map(|(_, _, took)| *took).sum(), Ns::from_us(4)),

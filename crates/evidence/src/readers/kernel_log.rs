@@ -7,13 +7,13 @@ mod loader_steps;
 mod places;
 mod speakers;
 
-use crate::boot::Boot;
 use crate::boot::arch;
 use crate::boot::clocks;
 use crate::boot::clocks::log_ticks;
 use crate::boot::offers::{Offers, Stamped, StampedText};
 use crate::boot::regions::Stage;
 use crate::boot::subject::Subject;
+use crate::boot::{Found, Placing};
 use crate::formats::firmware::TRACK;
 use crate::formats::kernel_log::{GRABSERIAL, KernelLog, Line, LoaderStamps, Loggers, Prefix, kmsg_record};
 use crate::formats::systemd_words as systemd;
@@ -30,7 +30,8 @@ use crate::readers::reader::{EndCandidate, Evidence, Own, Reader};
 use hashbrown::HashMap;
 use std::rc::Rc;
 use timeline::{
-    Clock, DiagnosticKind, Diagnostics, FileLoss, Mark, Ns, Os, RateSource, SpanKind, Ticks, TrackKind, Unplaced,
+    Clock, DiagnosticKind, Diagnostics, FileLoss, Mark, Ns, Os, RateSource, SpanKind, Ticks, Timeline, TrackKind,
+    Unplaced,
 };
 
 /// The console is used where there is no other log, and says when messages arrived. Of other logs the first one counts:
@@ -110,17 +111,17 @@ impl Reader for Files {
         !self.logs.is_empty()
     }
 
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
-        let diagnostics = &mut boot.timeline.diagnostics;
-        let heard = boot.heard_messages.take();
+    fn read<'f>(&'f mut self, found: &mut Found<'f>, timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
+        let diagnostics = &mut timeline.diagnostics;
+        let heard = found.heard_messages.take();
         if heard.is_some() {
             self.logs
                 .iter()
                 .for_each(|unused| diagnostics.note(DiagnosticKind::KernelLogBesideLibguestfs, || unused.name.clone()));
         }
-        let journal = boot.journal_messages.take();
-        let is_board = boot.board_error().is_some();
-        let diagnostics = &mut boot.timeline.diagnostics;
+        let journal = found.journal_messages.take();
+        let is_board = found.board_error().is_some();
+        let diagnostics = &mut timeline.diagnostics;
         let (fullest, mut before) = match heard {
             Some(_) => (None, Vec::new()),
             None => fullest(&self.logs, diagnostics),
@@ -134,16 +135,16 @@ impl Reader for Files {
             Some(Heard { kernel: loader::kernel_line(&log), log, file: &console.file, index: &console.index })
         };
         let console = self.console.as_ref().and_then(read_console);
-        if let Some(heard) = console.as_ref().filter(|_| boot.is_hosted()) {
-            boot.firmware_spoke |= heard.log.lines.first().map(|line| line.number) < heard.kernel;
+        if let Some(heard) = console.as_ref().filter(|_| found.is_hosted()) {
+            found.firmware_spoke |= heard.log.lines.first().map(|line| line.number) < heard.kernel;
         }
-        let diagnostics = &mut boot.timeline.diagnostics;
+        let diagnostics = &mut timeline.diagnostics;
         before.extend(log.iter().filter_map(|(file, log)| loaders(file, log, diagnostics)));
         let logs = log.iter().map(|(_, log)| log).chain(console.as_ref().map(|heard| &heard.log));
-        logs.for_each(|log| whose(log, &mut boot.subject));
+        logs.for_each(|log| whose(log, &mut found.subject));
         let index = self.console.as_ref().map(|console| &console.index);
-        let found = log.is_some() || index.is_some();
-        found.then(|| -> Box<dyn Evidence + 'f> { Box::new(Messages { log, console, index, before }) })
+        let is_any = log.is_some() || index.is_some();
+        is_any.then(|| -> Box<dyn Evidence + 'f> { Box::new(Messages { log, console, index, before }) })
     }
 }
 
@@ -243,7 +244,7 @@ struct Heard<'f> {
 impl Heard<'_> {
     /// That number, where what is before it is placed as what ran before the kernel: firmware that has a port of its own says there
     /// what it does, and the host's clock knows nothing of a deterministic boot.
-    fn follows_others(&self, boot: &Boot<'_>) -> Option<u32> {
+    fn follows_others(&self, boot: &Placing<'_>) -> Option<u32> {
         self.kernel.filter(|_| boot.is_hosted() && !boot.firmware_has_port)
     }
 }
@@ -296,7 +297,7 @@ impl Evidence for Messages<'_> {
         self.before.iter().for_each(|before| before.offer(offers));
     }
 
-    fn place(&mut self, boot: &mut Boot<'_>) {
+    fn place(&mut self, boot: &mut Placing<'_>) {
         let arrivals = match (&self.log, &self.console) {
             _ if boot.is_virtual() => Arrivals::Unknown,
             (Some(_), Some(Heard { log, index, .. })) => Arrivals::by_text(log, index),
@@ -330,11 +331,11 @@ impl Evidence for Messages<'_> {
         }
     }
 
-    fn phases(&mut self, boot: &mut Boot<'_>) {
+    fn phases(&mut self, boot: &mut Placing<'_>) {
         self.before.iter_mut().for_each(|before| before.phases(boot));
     }
 
-    fn around(&mut self, boot: &mut Boot<'_>) {
+    fn around(&mut self, boot: &mut Placing<'_>) {
         self.before.iter_mut().for_each(|before| before.around(boot));
         if let Some((heard, kernel)) =
             self.console.as_ref().and_then(|heard| Some((heard, heard.follows_others(boot)?)))
@@ -348,7 +349,7 @@ impl Evidence for Messages<'_> {
         }
     }
 
-    fn end(&self, boot: &mut Boot<'_>) -> Option<EndCandidate> {
+    fn end(&self, boot: &mut Placing<'_>) -> Option<EndCandidate> {
         let imported = self.log.as_ref().filter(|_| is_pasted(boot));
         let done = imported.and_then(|(_, log)| {
             let clock = boot.clocks.printk.clone();
@@ -358,7 +359,7 @@ impl Evidence for Messages<'_> {
         done.or_else(|| self.before.iter().find_map(|before| before.end(boot)))
     }
 
-    fn last_sign(&self, boot: &Boot<'_>) -> Option<Ns> {
+    fn last_sign(&self, boot: &Placing<'_>) -> Option<Ns> {
         let index = self.index.filter(|_| boot.is_hosted())?;
         index.iter().last().map(|(_, at)| at)
     }
@@ -366,7 +367,7 @@ impl Evidence for Messages<'_> {
 
 impl Messages<'_> {
     /// The number of the kernel's first line in an imported log, where programs before the kernel have lines with stamps.
-    fn kernel_after_others(&self, boot: &Boot<'_>) -> Option<u32> {
+    fn kernel_after_others(&self, boot: &Placing<'_>) -> Option<u32> {
         let (_, log) = self.log.as_ref().filter(|_| is_pasted(boot))?;
         let kernel = loader::kernel_line(log).or_else(|| loader::is_all_there_is(log).then_some(u32::MAX))?;
         let before = || log.lines.iter().take_while(|line| line.number < kernel);
@@ -380,12 +381,12 @@ impl Messages<'_> {
 }
 
 /// True if a log was taken elsewhere, and no recorder of a whole boot has its lines.
-fn is_pasted(boot: &Boot<'_>) -> bool {
+fn is_pasted(boot: &Placing<'_>) -> bool {
     boot.is_imported() && !boot.is_heard
 }
 
 /// printk's clock where only its own stamps are known, and that a deterministic boot's.
-fn printk_alone(boot: &mut Boot<'_>) -> Clock {
+fn printk_alone(boot: &mut Placing<'_>) -> Clock {
     let kernel = boot.stages.iter().find(|region| region.stage == Stage::EarlyKernel).map(|region| region.at);
     if kernel.is_none() {
         boot.timeline.diagnostics.note(DiagnosticKind::LogStartUnknown, String::new);
@@ -395,7 +396,7 @@ fn printk_alone(boot: &mut Boot<'_>) -> Clock {
 
 /// Messages become marks, from the line of that number on; initcalls that the kernel printed become spans where nothing else has
 /// them.
-fn messages(file: &str, places: &Places<'_>, from: u32, boot: &mut Boot<'_>) {
+fn messages(file: &str, places: &Places<'_>, from: u32, boot: &mut Placing<'_>) {
     let log = places.log;
     let place = |line: &Line| places.at(line);
     let timeline = &mut boot.timeline;

@@ -1,13 +1,13 @@
 //! The reader of [`perf_data`](crate::formats::perf_data).
 
-use crate::boot::Boot;
 use crate::boot::offers::Offers;
+use crate::boot::{Found, Placing};
 use crate::formats::ftrace::Trace;
 use crate::formats::perf_data::{PerfData, recognise};
 use crate::input::{FirstOf, Input};
 use crate::readers::reader::{Evidence, Reader};
 use std::cell::Cell;
-use timeline::{DiagnosticKind, Diagnostics, Os};
+use timeline::{DiagnosticKind, Diagnostics, Os, Timeline};
 
 /// The files of a recording, of which the first is used.
 #[derive(Default)]
@@ -25,18 +25,18 @@ impl Reader for Files {
         self.files.add(input);
     }
 
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
-        let file = self.files.used(DiagnosticKind::SecondSamples, &mut boot.timeline.diagnostics)?;
-        self.data = PerfData::read(&file.name, &file.bytes, &mut boot.timeline.diagnostics);
-        if self.data.has_samples() && boot.timeline.sampled.is_some() {
-            boot.timeline.diagnostics.note(DiagnosticKind::SecondSamples, || file.name.clone());
+    fn read<'f>(&'f mut self, found: &mut Found<'f>, timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
+        let file = self.files.used(DiagnosticKind::SecondSamples, &mut timeline.diagnostics)?;
+        self.data = PerfData::read(&file.name, &file.bytes, &mut timeline.diagnostics);
+        if self.data.has_samples() && timeline.sampled.is_some() {
+            timeline.diagnostics.note(DiagnosticKind::SecondSamples, || file.name.clone());
         } else if self.data.has_samples() {
             // Defects of the lists are reported where calls are named.
-            let symbols = boot.lists.names_alone(&mut Diagnostics::default());
-            boot.timeline.sampled = Some(self.data.sampled(&symbols, &mut boot.timeline.names));
+            let symbols = found.lists.names_alone(&mut Diagnostics::default());
+            timeline.sampled = Some(self.data.sampled(&symbols, &mut timeline.names));
         }
         let trace = Trace::read(&file.name, self.data.trace(), &mut Diagnostics::default()).ok()?;
-        boot.subject.os = Os::Linux;
+        found.subject.os = Os::Linux;
         Some(Box::new(Tracepoints { trace, is_used: Cell::new(false) }))
     }
 }
@@ -55,7 +55,7 @@ impl Evidence for Tracepoints<'_> {
         }
     }
 
-    fn threads(&mut self, boot: &mut Boot<'_>) {
+    fn threads(&mut self, boot: &mut Placing<'_>) {
         if self.is_used.get() {
             self.trace.threads(boot);
         } else {
@@ -63,7 +63,7 @@ impl Evidence for Tracepoints<'_> {
         }
     }
 
-    fn phases(&mut self, boot: &mut Boot<'_>) {
+    fn phases(&mut self, boot: &mut Placing<'_>) {
         if self.is_used.get() {
             self.trace.phases(boot);
         }

@@ -1,10 +1,10 @@
 //! The reader of [`perf_script`](crate::formats::perf_script).
 
-use crate::boot::Boot;
+use crate::boot::Found;
 use crate::formats::perf_script::{Samples, recognise};
 use crate::input::{FirstOf, Input};
 use crate::readers::reader::{Evidence, Own, Reader};
-use timeline::{DiagnosticKind, Diagnostics};
+use timeline::{DiagnosticKind, Diagnostics, Timeline};
 
 /// The files of a recording, of which the first is used.
 #[derive(Default)]
@@ -26,17 +26,16 @@ impl Reader for Files {
         self.files.add(input);
     }
 
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
-        let file = self.files.used(DiagnosticKind::SecondSamples, &mut boot.timeline.diagnostics)?;
-        let samples = Samples::read(&file.name, &file.bytes, &mut boot.timeline.diagnostics).ok()?;
+    fn read<'f>(&'f mut self, found: &mut Found<'f>, timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
+        let file = self.files.used(DiagnosticKind::SecondSamples, &mut timeline.diagnostics)?;
+        let samples = Samples::read(&file.name, &file.bytes, &mut timeline.diagnostics).ok()?;
         if samples.unsampled_cpus > 0 {
             let how_many = samples.unsampled_cpus.min(64);
-            (0..how_many)
-                .for_each(|_| boot.timeline.diagnostics.note(DiagnosticKind::CpuUnsampled, || file.name.clone()));
+            (0..how_many).for_each(|_| timeline.diagnostics.note(DiagnosticKind::CpuUnsampled, || file.name.clone()));
         }
         // Defects of the lists are reported where calls are named.
-        let symbols = boot.lists.names_alone(&mut Diagnostics::default());
-        boot.timeline.sampled = Some(samples.named(&symbols, &mut boot.timeline.names));
+        let symbols = found.lists.names_alone(&mut Diagnostics::default());
+        timeline.sampled = Some(samples.named(&symbols, &mut timeline.names));
         None
     }
 }

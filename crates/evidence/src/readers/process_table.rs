@@ -1,11 +1,11 @@
 //! The reader of [`process_table`](crate::formats::process_table).
 
-use crate::boot::Boot;
 use crate::boot::offers::Offers;
+use crate::boot::{Found, Placing};
 use crate::formats::process_table::{HEAD, NAME, ProcessTable};
 use crate::input::{FirstOf, Input};
 use crate::readers::reader::{Evidence, Reader};
-use timeline::{DiagnosticKind, Diagnostics, Ns};
+use timeline::{DiagnosticKind, Diagnostics, Ns, Timeline};
 
 /// Only the first table is used.
 #[derive(Default)]
@@ -28,12 +28,12 @@ impl Reader for Files {
         !self.0.is_empty()
     }
 
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
-        let diagnostics = &mut boot.timeline.diagnostics;
+    fn read<'f>(&'f mut self, found: &mut Found<'f>, timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
+        let diagnostics = &mut timeline.diagnostics;
         let first = self.0.used_about(DiagnosticKind::SecondStatement, NAME, diagnostics)?;
         let table = ProcessTable::read(&first.name, &first.bytes, diagnostics);
         if table.is_contained {
-            boot.container_began = boot.container_began.or(table.began());
+            found.container_began = found.container_began.or(table.began());
         }
         (!table.processes.is_empty()).then(|| Box::new(table) as Box<dyn Evidence>)
     }
@@ -48,7 +48,7 @@ impl Evidence for ProcessTable {
     }
 
     /// Lists the processes, now that the end mark is known.
-    fn finish(&mut self, boot: &mut Boot<'_>) {
+    fn finish(&mut self, boot: &mut Placing<'_>) {
         if boot.timeline.processes.is_empty() {
             let zero = boot.monotonic_zero();
             self.list(zero, &mut boot.timeline);

@@ -26,14 +26,14 @@
 //! A reader does no I/O, panics on nothing, keeps memory in proportion to its input, and drops nothing silently.
 //! It decides nothing about other readers: who is used beside whom is data, in [`crate::assemble::reader_table`].
 
-use crate::boot::Boot;
 use crate::boot::followed::Followed;
 use crate::boot::offers::Offers;
+use crate::boot::{Found, Placing};
 use crate::formats::tslog;
 use crate::input::Input;
 use crate::input::text::Line;
 use std::ops::Range;
-use timeline::{Diagnostics, EndEvidence, FileLoss, Ns, TrackId};
+use timeline::{Diagnostics, EndEvidence, FileLoss, Ns, Timeline, TrackId};
 
 /// A file of a recording of our own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,7 +150,7 @@ pub(crate) trait Reader {
     }
 
     /// Reads what it was given. Diagnostics go to the boot's timeline.
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>>;
+    fn read<'f>(&'f mut self, found: &mut Found<'f>, timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>>;
 
     /// A kernel's own event log, to be written out again.
     fn into_event_log(self: Box<Self>) -> Option<tslog::Log> {
@@ -205,34 +205,34 @@ pub(crate) trait Evidence {
     fn offer<'e>(&'e self, _offers: &mut Offers<'e>) {}
 
     /// Places the whole boot, if it is a kernel's own log of it.
-    fn whole_boot(&mut self, _boot: &mut Boot<'_>) -> Option<WholeBoot> {
+    fn whole_boot(&mut self, _boot: &mut Placing<'_>) -> Option<WholeBoot> {
         None
     }
 
     /// Places who ran where, and who waited for whom.
-    fn threads(&mut self, _boot: &mut Boot<'_>) {}
+    fn threads(&mut self, _boot: &mut Placing<'_>) {}
 
     /// Places work and messages.
-    fn place(&mut self, _boot: &mut Boot<'_>) {}
+    fn place(&mut self, _boot: &mut Placing<'_>) {}
 
     /// Adds boundaries of the kernel's phases, each with its error.
-    fn phases(&mut self, _boot: &mut Boot<'_>) {}
+    fn phases(&mut self, _boot: &mut Placing<'_>) {}
 
     /// Places what came before the kernel.
-    fn around(&mut self, _boot: &mut Boot<'_>) {}
+    fn around(&mut self, _boot: &mut Placing<'_>) {}
 
     /// When it says that the boot was done.
-    fn end(&self, _boot: &mut Boot<'_>) -> Option<EndCandidate> {
+    fn end(&self, _boot: &mut Placing<'_>) -> Option<EndCandidate> {
         None
     }
 
     /// The last thing that it shows the kernel do, beside what is on the timeline.
-    fn last_sign(&self, _boot: &Boot<'_>) -> Option<Ns> {
+    fn last_sign(&self, _boot: &Placing<'_>) -> Option<Ns> {
         None
     }
 
     /// What it says of the timeline as a whole, once all is placed.
-    fn finish(&mut self, _boot: &mut Boot<'_>) {}
+    fn finish(&mut self, _boot: &mut Placing<'_>) {}
 
     /// Its calls, for tables that the timeline has no room for.
     fn into_calls(self: Box<Self>) -> Option<Followed> {

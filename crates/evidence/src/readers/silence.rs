@@ -1,10 +1,10 @@
 //! The reader of [`silence`](crate::formats::silence).
 
-use crate::boot::Boot;
+use crate::boot::Found;
 use crate::formats::silence::read;
 use crate::input::Input;
 use crate::readers::reader::{Evidence, Own, Reader};
-use timeline::Diagnostics;
+use timeline::{Diagnostics, Timeline};
 
 /// The file of a recording.
 #[derive(Default)]
@@ -26,9 +26,9 @@ impl Reader for Files {
         self.file.get_or_insert(input);
     }
 
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+    fn read<'f>(&'f mut self, _found: &mut Found<'f>, timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
         let file = &self.file.as_ref()?.file;
-        boot.timeline.silences = Some(read(&file.name, &file.bytes, &mut boot.timeline.diagnostics));
+        timeline.silences = Some(read(&file.name, &file.bytes, &mut timeline.diagnostics));
         None
     }
 }

@@ -1,12 +1,12 @@
 //! Recognises and reads the files of lists of functions. [`super::lists`] answers questions about them.
 
-use crate::boot::Boot;
+use crate::boot::Found;
 use crate::boot::lists::Lists;
 use crate::input::text::Line;
 use crate::input::{File, Input};
 use crate::readers::reader::{Evidence, Own, Reader};
 use std::rc::Rc;
-use timeline::{Diagnostics, FileLoss};
+use timeline::{Diagnostics, FileLoss, Timeline};
 
 /// The lists, in order of precedence.
 #[derive(Default)]
@@ -40,8 +40,8 @@ impl Reader for Files {
         self.files.push(input.file);
     }
 
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
-        boot.lists = Lists(&self.files);
+    fn read<'f>(&'f mut self, found: &mut Found<'f>, _timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
+        found.lists = Lists(&self.files);
         None
     }
 }

@@ -3,8 +3,8 @@
 //! A unit's track has one span, from when it was started until it was active. It is begun by what it waited for, where the
 //! chain says so, else by systemd. systemd itself waits for the head of the chain.
 
-use crate::boot::Boot;
 use crate::boot::offers::Offers;
+use crate::boot::{Found, Placing};
 use crate::formats::systemd_analyze::{Analysis, Link, NAME, Resolution, Stage, is_line, is_state_line, units};
 use crate::formats::systemd_words::MILESTONES;
 use crate::input::text::Line;
@@ -15,8 +15,8 @@ use hashbrown::HashMap;
 use std::cmp::Reverse;
 use std::rc::Rc;
 use timeline::{
-    DiagnosticKind, Diagnostics, EndEvidence, Mark, NameId, Ns, Phase, SpanKind, SpanRow, Ticks, TrackId, TrackKind,
-    Wait, WaitedOn,
+    DiagnosticKind, Diagnostics, EndEvidence, Mark, NameId, Ns, Phase, SpanKind, SpanRow, Ticks, Timeline, TrackId,
+    TrackKind, Wait, WaitedOn,
 };
 
 impl Resolution {
@@ -59,21 +59,21 @@ impl Reader for Files {
         !self.files.is_empty()
     }
 
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+    fn read<'f>(&'f mut self, found: &mut Found<'f>, timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
         let mut analysis = Analysis::default();
         for file in &self.files {
-            analysis.read(&file.name, &file.bytes, &mut boot.timeline.diagnostics);
+            analysis.read(&file.name, &file.bytes, &mut timeline.diagnostics);
         }
         if analysis.is_empty() {
             return None;
         }
         // systemd itself may not have noticed.
         let manager = &mut analysis.state.exact.manager;
-        manager.is_contained |= boot.container_began.is_some();
+        manager.is_contained |= found.container_began.is_some();
         if manager.is_contained {
-            boot.container_began = manager.userspace.or(boot.container_began);
+            found.container_began = manager.userspace.or(found.container_began);
         }
-        analysis.settle(&mut boot.timeline.diagnostics);
+        analysis.settle(&mut timeline.diagnostics);
         Some(Box::new(Startup { analysis, origin: Ns::ZERO }))
     }
 }
@@ -100,7 +100,7 @@ impl Evidence for Startup {
         }
     }
 
-    fn place(&mut self, boot: &mut Boot<'_>) {
+    fn place(&mut self, boot: &mut Placing<'_>) {
         let clock = boot.clocks.printk.as_ref().filter(|_| self.is_on_the_kernels_clock());
         self.origin = clock.map_or(Ns::ZERO, |clock| clock.to_ns(Ticks(0)));
         if clock.is_some() {
@@ -120,7 +120,7 @@ impl Evidence for Startup {
         }
     }
 
-    fn phases(&mut self, boot: &mut Boot<'_>) {
+    fn phases(&mut self, boot: &mut Placing<'_>) {
         let Some(finished) = &self.analysis.finished else { return };
         let mut at = self.origin - self.before_the_kernel();
         // The kernel's clock is what all of it is joined by: each stage away from its zero is a millisecond less sure.
@@ -149,7 +149,7 @@ impl Evidence for Startup {
     }
 
     /// Firmware and loader, and that the kernel follows them.
-    fn around(&mut self, boot: &mut Boot<'_>) {
+    fn around(&mut self, boot: &mut Placing<'_>) {
         let Some(finished) = &self.analysis.finished else { return };
         let mut start = self.origin - boot.monotonic_after - self.before_the_kernel();
         for (stage, took) in finished.stages.iter().filter(|(stage, _)| *stage < Stage::Kernel) {
@@ -163,7 +163,7 @@ impl Evidence for Startup {
         }
     }
 
-    fn end(&self, boot: &mut Boot<'_>) -> Option<EndCandidate> {
+    fn end(&self, boot: &mut Placing<'_>) -> Option<EndCandidate> {
         let analysis = &self.analysis;
         let finished = analysis.finished.as_ref().filter(|finished| finished.has(Stage::Userspace));
         let mut name = |unit: &str| boot.timeline.names.intern(unit);
@@ -206,7 +206,7 @@ impl Startup {
     }
 
     /// Process 1's track, which begins with the initrd's systemd where there is one.
-    fn systemd(&self, boot: &mut Boot<'_>) -> TrackId {
+    fn systemd(&self, boot: &mut Placing<'_>) -> TrackId {
         let first = boot.first_thread();
         let known = boot.init.filter(|init| *init != first);
         let timeline = &mut boot.timeline;
@@ -222,7 +222,7 @@ impl Startup {
     }
 
     /// A track for each unit of which somebody says when it was started: the JSON, else the chain.
-    fn units(&self, init: TrackId, boot: &mut Boot<'_>) -> HashMap<&str, Unit> {
+    fn units(&self, init: TrackId, boot: &mut Placing<'_>) -> HashMap<&str, Unit> {
         let times = self.analysis.times.iter();
         let times = times.map(|t| (&*t.unit, self.origin + t.activating, self.origin + t.activated));
         let userspace = self.userspace();
@@ -253,7 +253,7 @@ impl Startup {
 
     /// systemd waits for each unit of the chain while that unit starts. Between them no unit of the chain ran, and nothing says what
     /// did: a unit outside of the chain, or systemd itself.
-    fn chain(&self, init: TrackId, units: &HashMap<&str, Unit>, boot: &mut Boot<'_>) {
+    fn chain(&self, init: TrackId, units: &HashMap<&str, Unit>, boot: &mut Placing<'_>) {
         let placed = |link: &Link| units.get(&*link.unit).copied();
         // The links above one: those that are less deep.
         let mut above: Vec<&Link> = Vec::new();
@@ -289,7 +289,7 @@ impl Startup {
     }
 
     /// What systemd did before it started anything.
-    fn work(&self, track: TrackId, boot: &mut Boot<'_>) {
+    fn work(&self, track: TrackId, boot: &mut Placing<'_>) {
         for (what, start, end) in self.analysis.work() {
             let timeline = &mut boot.timeline;
             let (name, start, end) = (timeline.names.intern(what), self.origin + start, self.origin + end);
@@ -299,7 +299,7 @@ impl Startup {
     }
 
     /// Targets that many wait for.
-    fn milestones(&self, boot: &mut Boot<'_>) {
+    fn milestones(&self, boot: &mut Placing<'_>) {
         for (target, phase) in MILESTONES {
             if let Some(at) = self.analysis.active(target) {
                 let evidence = format!("{}: {target} is active", self.analysis.says());

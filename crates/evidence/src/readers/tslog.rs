@@ -1,15 +1,15 @@
 //! Reads a kernel's own event log, which covers the whole boot.
 
-use crate::boot::Boot;
 use crate::boot::arch;
 use crate::boot::clocks;
 use crate::boot::subject::Subject;
+use crate::boot::{Found, Placing};
 use crate::formats::tslog::{Counter, Counts, Log, build, is_process, is_record};
 use crate::input::Input;
 use crate::input::text::Line;
 use crate::readers::reader::{Evidence, Own, Reader, Taken, WholeBoot};
 use recording::Accel;
-use timeline::{Clock, Diagnostics, FileLoss, Ns, RateSource, Ticks, TimeBase};
+use timeline::{Clock, Diagnostics, FileLoss, Ns, RateSource, Ticks, TimeBase, Timeline};
 
 /// The files of one log: each may have a part of it.
 #[derive(Default)]
@@ -77,8 +77,8 @@ impl Reader for Files {
         !self.log.is_empty()
     }
 
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
-        boot.subject = Subject::of(self.log.facts());
+    fn read<'f>(&'f mut self, found: &mut Found<'f>, _timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
+        found.subject = Subject::of(self.log.facts());
         self.has_boot().then(|| -> Box<dyn Evidence + 'f> { Box::new(std::mem::take(&mut self.log)) })
     }
 
@@ -93,7 +93,7 @@ fn may_be_memory(bytes: &[u8]) -> bool {
 }
 
 impl Evidence for Log {
-    fn whole_boot(&mut self, boot: &mut Boot<'_>) -> Option<WholeBoot> {
+    fn whole_boot(&mut self, boot: &mut Placing<'_>) -> Option<WholeBoot> {
         let counter = match (
             boot.clocks.counter.clone().or_else(|| counter_from_the_start(boot, self)),
             boot.manifest.ticks_hz,
@@ -116,7 +116,7 @@ impl Evidence for Log {
 
 /// The clock of a guest whose counter is 0 when the CPUs start. That holds under TCG; process 1's own stamps confirm it
 /// to 0.1 ms. The rate is the host's counter's, or the one that the log gives.
-fn counter_from_the_start(boot: &Boot<'_>, log: &Log) -> Option<Clock> {
+fn counter_from_the_start(boot: &Placing<'_>, log: &Log) -> Option<Clock> {
     let manifest = boot.manifest;
     let of_host = || Some((manifest.host.tsc_hz.filter(|hz| *hz > 0.0)?, RateSource::HostFromStart));
     let (hz, from) = if arch::counts_as_the_host(manifest) { of_host()? } else { log.own_rate()? };
@@ -134,7 +134,6 @@ mod tests {
     use super::*;
     use crate::boot::Moment;
     use recording::{Host, Manifest, Subject};
-    use timeline::{Ns, Timeline};
 
     /// The clock of a log with a rate of 62.5 MHz. The guest started after 100 ms on a host whose counter runs at 2.3
     /// GHz.
@@ -146,8 +145,9 @@ mod tests {
             subject: Subject { accelerator: accelerator.to_owned(), ..Subject::default() },
             ..Manifest::default()
         };
-        let mut boot = Boot::new(&manifest, Timeline::new(TimeBase::Host));
-        boot.cpus_started = Some(Moment { at: Ns::from_ms(100), error: Ns::from_us(100), evidence: String::new() });
+        let mut found = Found::new(&manifest);
+        found.cpus_started = Some(Moment { at: Ns::from_ms(100), error: Ns::from_us(100), evidence: String::new() });
+        let mut boot = Placing::new(&found, Timeline::new(TimeBase::Host));
         let mut log = Log::default();
         let text = b"0x0 21 ENTER mi_startup\n0x0 21 EVENT TSLOG hz 62500000\n";
         log.read("tslog.txt", text, &mut boot.timeline.diagnostics);

@@ -1,7 +1,7 @@
 //! The reader of [`uftrace`](crate::formats::uftrace).
 
-use crate::boot::Boot;
 use crate::boot::offers::Offers;
+use crate::boot::{Found, Placing};
 use crate::formats::uftrace::calls;
 use crate::formats::uftrace::calls::Edge;
 use crate::formats::uftrace::names::{Functions, Tasks};
@@ -9,7 +9,9 @@ use crate::formats::uftrace::{ENTRY_COST, NAME, NAME_COST};
 use crate::input::{Input, records_max};
 use crate::readers::reader::{EndCandidate, EndRank, Evidence, Reader, Taken};
 use hashbrown::HashMap;
-use timeline::{DiagnosticKind, Diagnostics, EndEvidence, NameId, Ns, SpanBuilder, SpanKind, TrackId, TrackKind};
+use timeline::{
+    DiagnosticKind, Diagnostics, EndEvidence, NameId, Ns, SpanBuilder, SpanKind, Timeline, TrackId, TrackKind,
+};
 
 /// The files of one directory.
 #[derive(Default)]
@@ -75,7 +77,7 @@ impl Reader for Files {
         !self.threads.is_empty()
     }
 
-    fn read<'f>(&'f mut self, _boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+    fn read<'f>(&'f mut self, _found: &mut Found<'f>, _timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
         (!self.threads.is_empty())
             .then(|| Box::new(Traced { files: self, last: None, names: HashMap::new() }) as Box<dyn Evidence>)
     }
@@ -92,7 +94,7 @@ struct Traced<'f> {
 
 impl Traced<'_> {
     /// Returns a thread's track, known or new.
-    fn track(&self, tid: u64, origin: Ns, boot: &mut Boot<'_>) -> TrackId {
+    fn track(&self, tid: u64, origin: Ns, boot: &mut Placing<'_>) -> TrackId {
         let timeline = &mut boot.timeline;
         let existing = timeline.tracks.find(TrackKind::Thread, tid);
         let track = existing.unwrap_or_else(|| {
@@ -113,7 +115,7 @@ impl Evidence for Traced<'_> {
         offers.kernel_after(Ns::ZERO);
     }
 
-    fn place(&mut self, boot: &mut Boot<'_>) {
+    fn place(&mut self, boot: &mut Placing<'_>) {
         let origin = boot.kernel_clock_zero();
         let mut spans = SpanBuilder::default();
         let mut last = Ns::ZERO;
@@ -148,7 +150,7 @@ impl Evidence for Traced<'_> {
     }
 
     /// The last record, for a boot without other evidence.
-    fn end(&self, _boot: &mut Boot<'_>) -> Option<EndCandidate> {
+    fn end(&self, _boot: &mut Placing<'_>) -> Option<EndCandidate> {
         let (at, track) = self.last?;
         let (rank, evidence) = (EndRank::LastSign, EndEvidence::LastSign);
         Some(EndCandidate { rank, at, error: Ns::ZERO, evidence, track: Some(track) })
@@ -161,7 +163,7 @@ fn place_call(
     track: TrackId,
     file: &str,
     spans: &mut SpanBuilder,
-    boot: &mut Boot<'_>,
+    boot: &mut Placing<'_>,
 ) {
     let timeline = &mut boot.timeline;
     let place = || file.to_owned();

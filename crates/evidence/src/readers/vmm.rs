@@ -1,12 +1,12 @@
 //! The reader of [`vmm`](crate::formats::vmm).
 
 use crate::boot::offers::Offers;
-use crate::boot::{Boot, Moment};
+use crate::boot::{Found, Moment, Placing};
 use crate::formats::vmm::{Step, build, steps, vcpus_started};
 use crate::input::{File, Input};
 use crate::readers::reader::{Evidence, Own, Reader};
 use std::rc::Rc;
-use timeline::{Diagnostics, FileLoss};
+use timeline::{Diagnostics, FileLoss, Timeline};
 
 /// The recorder's file.
 #[derive(Default)]
@@ -28,13 +28,13 @@ impl Reader for Files {
     }
 
     /// If a host started the monitor, its start is a part of the boot even without evidence of its steps.
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
-        if !boot.is_hosted() {
+    fn read<'f>(&'f mut self, found: &mut Found<'f>, timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
+        if !found.is_hosted() {
             return None;
         }
-        let read = |file: &Rc<File>| steps(&file.name, &file.bytes, &mut boot.timeline.diagnostics);
+        let read = |file: &Rc<File>| steps(&file.name, &file.bytes, &mut timeline.diagnostics);
         let steps = self.file.as_ref().map(read).unwrap_or_default();
-        boot.cpus_started = vcpus_started(&steps).map(|step| Moment {
+        found.cpus_started = vcpus_started(&steps).map(|step| Moment {
             at: step.end,
             error: step.error,
             evidence: step.evidence.clone(),
@@ -52,7 +52,7 @@ impl Evidence for Steps {
         }
     }
 
-    fn around(&mut self, boot: &mut Boot<'_>) {
+    fn around(&mut self, boot: &mut Placing<'_>) {
         let Some(machine) = boot.machine else { return };
         let Some(monitor) = machine.monitor else { return };
         build(&self.0, machine.first_instruction, monitor, &mut boot.timeline);

@@ -1,12 +1,12 @@
 //! A log of initcalls without levels may be an excerpt: which phases it shows, and which it cannot.
 
-use crate::boot::Boot;
+use crate::boot::Placing;
 use recording::EndMark;
 use timeline::{Initcalls, Ns, Phase, SpanKind, SpanRow};
 
 /// Without levels, initcalls are at least one phase: from the first one of process 1's to the last one's return. Only
 /// where process 1 is known to have begun were these all of them.
-pub fn initcalls_without_levels(boot: &mut Boot<'_>) {
+pub fn initcalls_without_levels(boot: &mut Placing<'_>) {
     let init = boot.init();
     if boot.timeline.spans.iter().any(|(_, s)| s.kind == SpanKind::Level) {
         return;
@@ -35,14 +35,14 @@ pub fn initcalls_without_levels(boot: &mut Boot<'_>) {
 }
 
 /// Whether the kernel says so in a message after `last`: `smp: Brought up 1 node, 4 CPUs`, `Brought up 1 CPUs`.
-fn other_cpus_started_after(boot: &Boot<'_>, last: Ns) -> bool {
+fn other_cpus_started_after(boot: &Placing<'_>, last: Ns) -> bool {
     let names = &boot.timeline.names;
     let said = |text: &str| text.contains("Brought up ") && text.contains("CPU");
     boot.timeline.marks.iter().any(|mark| mark.at >= last && said(names.get(mark.name)))
 }
 
 /// A log that begins inside an initcall, or among initcalls of which only the returns are there, has no early kernel.
-pub fn only_initcalls(boot: &mut Boot<'_>) {
+pub fn only_initcalls(boot: &mut Placing<'_>) {
     let names = &boot.timeline.names;
     let initcalls = boot.timeline.boundaries.iter().filter(|b| matches!(b.phase, Phase::Initcalls(_)));
     let Some(first) = initcalls.map(|b| b.at).min() else { return };

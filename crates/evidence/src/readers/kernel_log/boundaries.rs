@@ -3,7 +3,7 @@
 //! Wordings are data, in [`user_space`] and [`other_kernels`]. Each boundary has several: the earliest sure one
 //! counts, and its error is the time since the line before which it cannot have been.
 
-use crate::boot::Boot;
+use crate::boot::Placing;
 use crate::boot::clocks::log_ticks;
 use crate::boot::linux;
 use crate::formats::kernel_log::{KernelLog, Line};
@@ -21,7 +21,7 @@ const CLOCK_LATE: Ns = Ns::from_ms(100);
 const FIRST_LINE_MAX: Ns = Ns::from_ms(100);
 
 /// Adds the phases that a log shows. `from` is the number of the kernel's first line, 0 if nothing stands before it.
-pub(super) fn place(places: &Places<'_>, from: u32, boot: &mut Boot<'_>) {
+pub(super) fn place(places: &Places<'_>, from: u32, boot: &mut Placing<'_>) {
     let (log, is_heard) = (places.log, boot.is_heard);
     let handed_over = linux::knows_levels(&boot.timeline);
     let mut boundary = |phase: Phase, from: u32, find: &dyn Fn(&str) -> bool| {
@@ -72,7 +72,7 @@ fn shortened(text: &str) -> String {
 }
 
 /// The kernel begins with its first line, or earlier where its clock and a logger's stamps show that.
-fn kernel_begins(places: &Places<'_>, from: u32, boot: &mut Boot<'_>) {
+fn kernel_begins(places: &Places<'_>, from: u32, boot: &mut Placing<'_>) {
     let log = places.log;
     let first = log.lines.iter().find(|line| line.number >= from && places.by_kernel(line).is_some());
     let Some((line, at)) = first.and_then(|line| Some((line, places.by_kernel(line)?))) else { return };
@@ -103,7 +103,7 @@ fn kernel_begins(places: &Places<'_>, from: u32, boot: &mut Boot<'_>) {
 
 /// A kernel may stamp its lines from a counter that began at power-on: then its first words are stamped late, and what ran before
 /// them has that time.
-fn counts_from_power_on(places: &Places<'_>, first: &Line, at: Ns, boot: &mut Boot<'_>) {
+fn counts_from_power_on(places: &Places<'_>, first: &Line, at: Ns, boot: &mut Placing<'_>) {
     let is_first = places.log.lines.first().is_some_and(|line| line.number == first.number);
     let is_late = first.stamp.is_some_and(|stamp| stamp > FIRST_LINE_MAX);
     if !is_first || !is_late || !linux_words::is_first_message(places.log.text(first)) || first.host_stamp.is_some() {
@@ -117,7 +117,7 @@ fn counts_from_power_on(places: &Places<'_>, first: &Line, at: Ns, boot: &mut Bo
 
 /// Where the kernel does not say that it runs process 1, the first message of a program shows that it does: kernels before 4.19
 /// do not say it, and a log may lack its beginning. Process 1 began between what the kernel said before and that message.
-fn program_ran(places: &Places<'_>, from: u32, boot: &mut Boot<'_>) {
+fn program_ran(places: &Places<'_>, from: u32, boot: &mut Placing<'_>) {
     let log = places.log;
     let says_run = |line: &Line| log.text(line).starts_with("Run ") && log.text(line).ends_with(" as init process");
     let starts = |line: &&Line| says_run(line) || other_kernels::starts_process_1(log.text(line));
@@ -160,7 +160,7 @@ fn program_ran(places: &Places<'_>, from: u32, boot: &mut Boot<'_>) {
 }
 
 /// Gives process 1 a track from then on. Initcalls are process 1's, too: where they are known, so is its track.
-fn process_1_from(at: Ns, boot: &mut Boot<'_>) {
+fn process_1_from(at: Ns, boot: &mut Placing<'_>) {
     let has_initcalls = boot.timeline.spans.iter().any(|(_, span)| span.kind == SpanKind::Initcall);
     if boot.init.is_none() && !has_initcalls {
         let first = boot.first_thread();
@@ -180,7 +180,7 @@ pub(super) fn login_prompt(log: &KernelLog, place: &dyn Fn(&Line) -> Option<Ns>,
 
 /// The end of an imported boot: systemd says that startup is finished; else the console asks for a login; else the last
 /// of the usual default targets is reached.
-pub(super) fn done(places: &Places<'_>, boot: &mut Boot<'_>) -> Option<EndCandidate> {
+pub(super) fn done(places: &Places<'_>, boot: &mut Placing<'_>) -> Option<EndCandidate> {
     let log = places.log;
     let found = |is: &dyn Fn(&str) -> bool| {
         let mut lines = later(log).filter(|line| is(log.text(line)));
@@ -199,7 +199,7 @@ fn later(log: &KernelLog) -> impl Iterator<Item = &Line> {
 }
 
 /// The last of the targets that a boot usually ends with, which the root's systemd reached.
-fn default_target(places: &Places<'_>, boot: &mut Boot<'_>) -> Option<(Ns, EndEvidence)> {
+fn default_target(places: &Places<'_>, boot: &mut Placing<'_>) -> Option<(Ns, EndEvidence)> {
     let log = places.log;
     let root = later(log).filter(|line| log.text(line).starts_with(systemd::BEGINS)).last();
     let root = root.map_or(0, |line| line.number);

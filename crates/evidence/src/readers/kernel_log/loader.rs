@@ -8,7 +8,7 @@
 //! U-Boot can print when it passed its own stages ([`bootstage`]), just before it starts the kernel. Its clock and the host's
 //! are joined there: the report's first line came when the last stage, the hand-over, was passed. The stages stand between the lines.
 
-use crate::boot::Boot;
+use crate::boot::Placing;
 use crate::boot::regions::Stage;
 use crate::formats::bootstage;
 use crate::formats::firmware;
@@ -75,7 +75,7 @@ pub(super) fn begins_loader(text: &str) -> bool {
 
 /// The kernel began before its first line came, where its clock does not say that it began earlier: a console that comes up late
 /// says all lines late, and a kernel's first lines have the stamp 0.
-pub(super) fn kernel_heard(log: &KernelLog, index: &Index, kernel: u32, boot: &mut Boot<'_>) {
+pub(super) fn kernel_heard(log: &KernelLog, index: &Index, kernel: u32, boot: &mut Placing<'_>) {
     let is_known = |line: &&Line| line.stamp.is_some() || linux_words::says(log.text(line));
     let first = log.lines.iter().find(|line| line.number >= kernel);
     // What follows a hand-over in other words than the kernel's may be a program's, long after.
@@ -101,7 +101,7 @@ pub(super) fn stages_of(
     log: &KernelLog,
     (file, index): (&File, &Index),
     kernel: u32,
-    boot: &mut Boot<'_>,
+    boot: &mut Placing<'_>,
 ) -> Vec<Said> {
     let kernel_at = log.lines.iter().find(|line| line.number >= kernel).map_or(u64::MAX, |line| line.offset);
     stages(file, index, kernel_at, &mut boot.timeline.diagnostics)
@@ -117,7 +117,7 @@ const KEXEC_PHASES: [(&str, &str); 3] = [
 ];
 
 /// Adds the phases of a kernel that started the measured one by kexec.
-fn first_kernel(log: &KernelLog, kernel: u32, boot: &mut Boot<'_>) {
+fn first_kernel(log: &KernelLog, kernel: u32, boot: &mut Placing<'_>) {
     let error = boot.arrival_error();
     for (words, name) in KEXEC_PHASES {
         let mut lines = log.lines.iter().take_while(|line| line.number < kernel);
@@ -130,7 +130,7 @@ fn first_kernel(log: &KernelLog, kernel: u32, boot: &mut Boot<'_>) {
 }
 
 /// Places the lines before the kernel of an imported log, by the stamps of its logger.
-pub(super) fn place_imported(log: &KernelLog, kernel: u32, boot: &mut Boot<'_>) {
+pub(super) fn place_imported(log: &KernelLog, kernel: u32, boot: &mut Placing<'_>) {
     let mut before = log.lines.iter().filter(|line| line.number < kernel && line.host_stamp.is_some());
     let Some(first) = before.next() else { return };
     let begins = first.host_stamp.unwrap_or_default();
@@ -152,7 +152,7 @@ pub(super) fn place(
     (track, arrival): (&str, &dyn Fn(&Line) -> Option<Ns>),
     stages: Vec<Said>,
     kernel: u32,
-    boot: &mut Boot<'_>,
+    boot: &mut Placing<'_>,
 ) {
     let before = || log.lines.iter().filter(|line| line.number < kernel);
     let error = boot.arrival_error();
@@ -206,6 +206,7 @@ fn stages(file: &File, index: &Index, kernel_at: u64, diagnostics: &mut Diagnost
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::boot::Found;
     use timeline::{TimeBase, Timeline};
 
     /// A board's console, each line 10 ms after the one before; the spans of what ran before the kernel, in µs.
@@ -220,7 +221,8 @@ mod tests {
         let log = KernelLog::read("console.log", console.as_bytes(), &mut diagnostics).unwrap();
         let file = File { name: "console.log".to_owned(), bytes: console.as_bytes().to_vec().into() };
         let manifest = recording::Manifest::default();
-        let mut boot = Boot::new(&manifest, Timeline::new(TimeBase::Host));
+        let found = Found::new(&manifest);
+        let mut boot = Placing::new(&found, Timeline::new(TimeBase::Host));
         let kernel = kernel_line(&log).unwrap();
         let stages = stages_of(&log, (&file, &index), kernel, &mut boot);
         place(&log, (firmware::TRACK, &|line| index.arrival(line.offset)), stages, kernel, &mut boot);

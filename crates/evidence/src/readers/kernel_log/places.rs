@@ -1,6 +1,6 @@
 //! The time of each line of a log, by the best of its stamps.
 
-use crate::boot::Boot;
+use crate::boot::Placing;
 use crate::boot::clocks::log_ticks;
 use crate::formats::kernel_log::{DMESG_T, KernelLog, Line};
 use crate::readers::kernel_log::arrivals::Arrivals;
@@ -41,7 +41,7 @@ impl Places<'_> {
     /// Until the kernel has a good clocksource its clock loses ticks: a tenth of the time was seen under TCG, more on a
     /// busy host. Where the clock was only compared near process 1, that is the error of what is far from it. Where it
     /// goes through messages on the way, the error is what it lost between the two around.
-    pub fn error(&self, line: &Line, boot: &Boot<'_>) -> Ns {
+    pub fn error(&self, line: &Line, boot: &Placing<'_>) -> Ns {
         let (Some(clock), Some(stamp)) = (self.clock, line.stamp.or(line.before_clock.then_some(Ns::ZERO))) else {
             return boot.arrival_error();
         };

@@ -1,0 +1,146 @@
+//! What the passes make of a boot: its timeline, and what one piece of evidence places that others build on.
+
+use super::found::Found;
+use crate::boot::clocks::Clocks;
+use crate::boot::printed::Printed;
+use crate::formats::ftrace::PortEvent;
+use std::ops::Deref;
+use timeline::{Ns, Os, Phase, Ticks, Timeline, TrackId, TrackKind};
+
+/// The machine of a recorded boot, before the kernel runs on it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Machine {
+    /// The track of what starts it; a board has none.
+    pub monitor: Option<TrackId>,
+    /// The track of what runs on it before the kernel.
+    pub firmware: TrackId,
+    /// When it ran its first instruction.
+    pub first_instruction: Option<Ns>,
+}
+
+/// A boot whose files are read, and whose evidence is being placed.
+pub(crate) struct Placing<'f> {
+    /// What was found, for where `timeline` is borrowed at the same time.
+    pub found: &'f Found<'f>,
+    pub timeline: Timeline,
+    pub clocks: Clocks,
+    /// How long after power-on the kernel's clock was 0, if evidence taken elsewhere says so.
+    pub kernel_clock_after: Ns,
+    /// How far off the time of an event of the scheduler's evidence may be.
+    pub trace_error: Ns,
+    /// The thread that the kernel starts in; see [`Placing::first_thread`].
+    first_thread: Option<TrackId>,
+    /// How much later than the kernel log's clock the one that programs read was 0: a kernel that does not know its counter yet
+    /// loses time on the first.
+    pub monotonic_after: Ns,
+    /// systemd's own state says of each unit when it started.
+    pub units_told: bool,
+    /// Only messages of programs show that process 1 runs: it began before the first of them.
+    pub is_start_of_process_1_unknown: bool,
+    /// Process 1's track.
+    pub init: Option<TrackId>,
+    /// What became of the guest's sockets, in order of time.
+    pub ports: Vec<PortEvent>,
+    /// When the kernel first went from one thread to another.
+    pub first_switch: Option<Ns>,
+    /// When functions ran that print a known message.
+    pub printed: Printed,
+    /// How far off the first initcall's start may be, by the kernel's log.
+    pub initcall_error: Ns,
+    /// The first record of a kernel that keeps an event log.
+    pub logged_from: Option<Ns>,
+    /// Calls say which function ran when.
+    pub calls_placed: bool,
+    /// Where user space ran, and since when it last did before the end mark, where calls tell.
+    pub user_space: Option<(Ns, TrackId)>,
+    /// Set where a machine was recorded.
+    pub machine: Option<Machine>,
+    /// Who ran before the kernel.
+    pub before: Option<TrackId>,
+    /// When the kernel began, by who heard its first message.
+    pub kernel_heard: Option<Ns>,
+}
+
+impl<'f> Deref for Placing<'f> {
+    type Target = Found<'f>;
+
+    /// What was found: no pass can change it.
+    fn deref(&self) -> &Found<'f> {
+        self.found
+    }
+}
+
+impl<'f> Placing<'f> {
+    /// Nothing is placed yet.
+    pub fn new(found: &'f Found<'f>, timeline: Timeline) -> Placing<'f> {
+        Placing {
+            found,
+            timeline,
+            clocks: Clocks::default(),
+            kernel_clock_after: Ns::ZERO,
+            trace_error: Ns::ZERO,
+            first_thread: None,
+            monotonic_after: Ns::ZERO,
+            units_told: false,
+            is_start_of_process_1_unknown: false,
+            init: None,
+            ports: Vec::new(),
+            first_switch: None,
+            printed: Printed::default(),
+            initcall_error: Ns::ZERO,
+            logged_from: None,
+            calls_placed: false,
+            user_space: None,
+            machine: None,
+            before: None,
+            kernel_heard: None,
+        }
+    }
+
+    /// When the kernel's clock was 0; time zero where nothing is stamped with it.
+    pub fn kernel_clock_zero(&self) -> Ns {
+        self.clocks.printk.as_ref().map_or(Ns::ZERO, |clock| clock.to_ns(Ticks(0)))
+    }
+
+    /// When the clock was 0 that programs read (`CLOCK_MONOTONIC`). A container's boot counts from when the container began.
+    pub fn monotonic_zero(&self) -> Ns {
+        match self.container_began {
+            Some(began) => Ns::ZERO - began,
+            None => self.kernel_clock_zero() + self.monotonic_after,
+        }
+    }
+
+    /// The thread that the kernel starts in: process id 0, before it becomes the idle loop.
+    pub fn first_thread(&mut self) -> TrackId {
+        if let Some(known) = self.first_thread {
+            return known;
+        }
+        let tracks = &self.timeline.tracks;
+        let creator = self.init.and_then(|init| tracks.get(init).created);
+        let known = creator.map(|(_, by)| by).or_else(|| {
+            tracks.iter().find(|(_, t)| t.kind == TrackKind::Thread && t.id == 0 && !t.idle).map(|(id, _)| id)
+        });
+        let first = known.unwrap_or_else(|| {
+            let is_other = self.subject.os.is_known() && self.subject.os != Os::Linux;
+            let name = self.timeline.names.intern(if is_other { "kernel" } else { "swapper/0" });
+            self.timeline.tracks.add(name, TrackKind::Thread, 0)
+        });
+        *self.first_thread.insert(first)
+    }
+
+    /// Process 1's track; the first thread's where nothing tells them apart.
+    pub fn init(&mut self) -> TrackId {
+        let first = self.first_thread();
+        self.init.unwrap_or(first)
+    }
+
+    /// Whether nothing but calls says what ran when.
+    pub fn is_by_calls_alone(&self) -> bool {
+        self.timeline.cpus_followed_until == Some(Ns::MAX)
+    }
+
+    /// When a phase begins, by the first evidence that has it.
+    pub fn start_of(&self, phase: Phase) -> Option<Ns> {
+        self.timeline.boundaries.iter().find(|b| b.phase == phase).map(|b| b.at)
+    }
+}
