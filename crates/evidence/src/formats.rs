@@ -2,8 +2,8 @@
 
 pub mod bootchart;
 pub mod bootstage;
-pub mod bootstat;
-pub mod boottimes;
+pub(crate) mod bootstat;
+pub(crate) mod boottimes;
 pub mod calls;
 pub mod cbmem;
 pub mod efi_loader;
@@ -24,7 +24,7 @@ pub mod perf_script;
 pub(crate) mod plugin_header;
 pub mod process_table;
 pub mod silence;
-pub mod steps;
+pub(crate) mod steps;
 pub mod symbols;
 pub mod systemd_analyze;
 pub(crate) mod systemd_words;

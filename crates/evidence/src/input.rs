@@ -49,22 +49,27 @@ pub(crate) struct Input {
 pub(crate) struct FirstOf(Vec<Rc<File>>);
 
 impl FirstOf {
-    pub fn add(&mut self, input: Input) {
+    pub(crate) fn add(&mut self, input: Input) {
         self.0.push(input.file);
     }
 
     /// True if there is no file.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The file that is used. The others are counted as `further`.
-    pub fn used(&self, further: DiagnosticKind, diagnostics: &mut Diagnostics) -> Option<&Rc<File>> {
+    pub(crate) fn used(&self, further: DiagnosticKind, diagnostics: &mut Diagnostics) -> Option<&Rc<File>> {
         self.used_about(further, "", diagnostics)
     }
 
     /// The same, with a diagnostic that names the evidence.
-    pub fn used_about(&self, further: DiagnosticKind, about: &str, diagnostics: &mut Diagnostics) -> Option<&Rc<File>> {
+    pub(crate) fn used_about(
+        &self,
+        further: DiagnosticKind,
+        about: &str,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<&Rc<File>> {
         let (first, others) = self.0.split_first()?;
         for other in others {
             diagnostics.note_about(further, about, || other.name.clone());

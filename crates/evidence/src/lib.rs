@@ -8,6 +8,7 @@
 //!
 //! Which format a file has is told by its content ([`detect`]), never by its name.
 #![forbid(unsafe_code)]
+#![warn(unreachable_pub)]
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 mod assemble;
@@ -19,7 +20,6 @@ mod readers;
 pub use assemble::booted::booted;
 pub use assemble::detect;
 pub use assemble::files::{Console, Recognised, console, recognise, tslog_log};
-pub use assemble::kernel_release::kernel_release;
 pub use assemble::meminfo::{GuestMemory, meminfo, meminfo_after_workload};
 pub use assemble::merge::{Loaded, load, read, read_by_calls};
 pub use assemble::reader_table::Format;
@@ -27,9 +27,9 @@ pub use boot::followed::Followed;
 pub use boot::regions;
 pub use boot::subject::Subject;
 pub use formats::{
-    bootchart, bootstage, bootstat, boottimes, calls, cbmem, efi_loader, firmware, first_executions, fpdt, ftrace,
-    function_graph, guest_messages, guestfs, initcalls, journal, kernel_log, perf_data, perf_script, process_table,
-    silence, symbols, systemd_analyze, trace_dat, tslog, uftrace, watched,
+    bootchart, bootstage, calls, cbmem, efi_loader, firmware, first_executions, fpdt, ftrace, function_graph,
+    guest_messages, guestfs, initcalls, journal, kernel_log, perf_data, perf_script, process_table, silence, symbols,
+    systemd_analyze, trace_dat, tslog, uftrace, watched,
 };
 pub use input::{UNPACKED_BYTES_MAX, index};
 pub use readers::calls::{BootCalls, contexts, profile};

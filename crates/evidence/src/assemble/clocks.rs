@@ -45,7 +45,7 @@ const EDGE: Ns = Ns::from_us(100);
 const DISTURBED: u64 = 4;
 
 /// Finds the clocks; what could not be joined is said in `diagnostics`.
-pub fn join(evidence: &Offers<'_>, diagnostics: &mut Diagnostics) -> Clocks {
+pub(crate) fn join(evidence: &Offers<'_>, diagnostics: &mut Diagnostics) -> Clocks {
     let counter = believed(counter(evidence), diagnostics);
     // The host's clock says nothing of a deterministic boot's time.
     let hosted = evidence.manifest.time_base != TimeBase::GuestVirtual;

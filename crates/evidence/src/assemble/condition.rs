@@ -14,7 +14,7 @@ use timeline::{Clock, DiagnosticKind, Diagnostics, FileLoss, LastSign, ManifestF
 ///
 /// # Errors
 /// If a file cannot be read.
-pub fn warn(recording: &Recording, timeline: &mut Timeline) -> Result<(), recording::Error> {
+pub(crate) fn warn(recording: &Recording, timeline: &mut Timeline) -> Result<(), recording::Error> {
     match recording.condition() {
         Condition::Finished => {}
         Condition::AtWork => timeline.warnings.push(Warning::RecordingAtWork { last: last_sign(recording)? }),
@@ -48,7 +48,7 @@ fn fault(why: &NotKnown) -> ManifestFault {
 }
 
 /// The manifest, without counter rates that no counter can have.
-pub fn manifest(recording: &Recording, diagnostics: &mut Diagnostics) -> Manifest {
+pub(crate) fn manifest(recording: &Recording, diagnostics: &mut Diagnostics) -> Manifest {
     let mut manifest = recording.manifest().clone();
     for (rate, field) in [(&mut manifest.ticks_hz, "ticks_hz"), (&mut manifest.host.tsc_hz, "host.tsc_hz")] {
         if let Some(hz) = rate.take_if(|hz| !Clock::can_run_at(*hz)) {

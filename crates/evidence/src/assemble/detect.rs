@@ -33,7 +33,7 @@ pub enum Content {
 
 impl Content {
     /// Whose lines these are.
-    pub fn format(&self) -> Option<Format> {
+    pub(crate) fn format(&self) -> Option<Format> {
         match self {
             Content::Evidence { format, .. } => Some(*format),
             _ => None,

@@ -11,7 +11,7 @@ const HEAD_BYTES: usize = 64 << 10;
 ///
 /// # Errors
 /// If a file cannot be read.
-pub fn kernel_release(recording: &Recording) -> Result<Option<String>, recording::Error> {
+pub(crate) fn kernel_release(recording: &Recording) -> Result<Option<String>, recording::Error> {
     let mut candidates = crate::readers::kernel_log::FILES.map(str::to_owned).to_vec();
     candidates.extend(crate::assemble::files::imported(recording));
     for name in candidates {

@@ -3,13 +3,13 @@
 use timeline::{Clock, Ns, RateSource, Ticks};
 
 /// What the guest's counter is called where it is the host's time stamp counter.
-pub const COUNTER: &str = "guest TSC";
+pub(crate) const COUNTER: &str = "guest TSC";
 /// What printk's clock is called.
 pub(crate) const PRINTK: &str = "printk";
 
 /// The clocks of a recording, as far as it has them.
 #[derive(Default)]
-pub struct Clocks {
+pub(crate) struct Clocks {
     /// The guest's time stamp counter.
     pub counter: Option<Clock>,
     /// The trace's stamps.
@@ -17,15 +17,15 @@ pub struct Clocks {
     /// printk's stamps; its ticks are nanoseconds.
     pub printk: Option<Clock>,
     /// Nothing says how long the trace's ticks are, and there is nothing else: they stand for themselves.
-    pub only_ticks: bool,
+    pub(crate) only_ticks: bool,
 }
 
 /// printk's stamps as ticks: they are nanoseconds and never negative.
-pub fn log_ticks(stamp: Ns) -> Ticks {
+pub(crate) fn log_ticks(stamp: Ns) -> Ticks {
     Ticks(u64::try_from(stamp.0).unwrap_or(0))
 }
 
 /// printk's clock of a deterministic boot that process 1 said nothing of: at its own rate from `start` on.
-pub fn printk_alone(start: Ns) -> Clock {
+pub(crate) fn printk_alone(start: Ns) -> Clock {
     Clock::linear(PRINTK, 1e9, Ticks(0), start, RateSource::FirstInstruction)
 }

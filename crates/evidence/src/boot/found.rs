@@ -29,26 +29,26 @@ pub(crate) struct Found<'f> {
     /// The stages of the machine before the kernel, by the code that ran.
     pub stages: Vec<Region>,
     /// True if a reader has arrival times of the machine's lines, and so of the kernel's first one.
-    pub is_heard: bool,
+    pub(crate) is_heard: bool,
     /// The kernel's messages among those lines, and their file. The reader of kernel logs takes them.
-    pub heard_messages: Option<(String, KernelLog)>,
+    pub(crate) heard_messages: Option<(String, KernelLog)>,
     /// The kernel's messages in a journal, and its file. The reader of kernel logs takes them.
-    pub journal_messages: Option<(String, KernelLog)>,
+    pub(crate) journal_messages: Option<(String, KernelLog)>,
     /// The time at which the host heard that the virtual CPUs were started.
-    pub cpus_started: Option<Moment>,
+    pub(crate) cpus_started: Option<Moment>,
     /// Process 1 spoke to the host.
-    pub process_1_spoke: bool,
+    pub(crate) process_1_spoke: bool,
     /// The firmware printed something.
-    pub firmware_spoke: bool,
+    pub(crate) firmware_spoke: bool,
     /// It did so on a port of its own.
-    pub firmware_has_port: bool,
+    pub(crate) firmware_has_port: bool,
     /// In a container: when it began, on the clock that programs read. Its kernel ran long before.
-    pub container_began: Option<Ns>,
+    pub(crate) container_began: Option<Ns>,
 }
 
 impl<'f> Found<'f> {
     /// No fact but the manifest.
-    pub fn new(manifest: &'f Manifest) -> Found<'f> {
+    pub(crate) fn new(manifest: &'f Manifest) -> Found<'f> {
         Found {
             manifest,
             subject: Subject::default(),
@@ -67,32 +67,32 @@ impl<'f> Found<'f> {
     }
 
     /// True if times are on the host's clock.
-    pub fn is_hosted(&self) -> bool {
+    pub(crate) fn is_hosted(&self) -> bool {
         self.manifest.time_base == recording::TimeBase::Host
     }
 
     /// The error of arrival times, where a board was heard; `None` where a VMM's guest was.
-    pub fn board_error(&self) -> Option<Ns> {
+    pub(crate) fn board_error(&self) -> Option<Ns> {
         self.manifest.arrival_error_ns.filter(|_| self.is_hosted()).map(Ns)
     }
 
     /// The error of arrival times.
-    pub fn arrival_error(&self) -> Ns {
+    pub(crate) fn arrival_error(&self) -> Ns {
         self.board_error().unwrap_or(Ns::from_ms(1))
     }
 
     /// True if the evidence was taken elsewhere.
-    pub fn is_imported(&self) -> bool {
+    pub(crate) fn is_imported(&self) -> bool {
         self.manifest.time_base == recording::TimeBase::Evidence
     }
 
     /// True if it is a deterministic boot, about which the host's clock says nothing.
-    pub fn is_virtual(&self) -> bool {
+    pub(crate) fn is_virtual(&self) -> bool {
         self.manifest.time_base == recording::TimeBase::GuestVirtual
     }
 
     /// The compression of a kernel that unpacked itself; empty where that is not known.
-    pub fn compression(&self) -> String {
+    pub(crate) fn compression(&self) -> String {
         let kernel = |input: &&Input| InputRole::Kernel.is(&input.role);
         self.manifest.inputs.iter().filter(kernel).map(|input| input.compression.as_str()).collect()
     }

@@ -2,7 +2,7 @@
 //!
 //! It reads what is on the timeline, and no file. The names that it compares are those that the kernel prints.
 
-pub mod excerpt;
+pub(crate) mod excerpt;
 
 use crate::boot::Placing;
 use recording::InputRole;
@@ -41,12 +41,12 @@ fn levels_of(timeline: &Timeline) -> impl Iterator<Item = (Level, SpanRow)> + '_
 }
 
 /// Whether the kernel's initcalls are known by level.
-pub fn knows_levels(timeline: &Timeline) -> bool {
+pub(crate) fn knows_levels(timeline: &Timeline) -> bool {
     levels_of(timeline).next().is_some()
 }
 
 /// Phases by level of initcalls.
-pub fn levels(boot: &mut Placing<'_>) {
+pub(crate) fn levels(boot: &mut Placing<'_>) {
     let (timeline, error) = (&mut boot.timeline, boot.trace_error);
     let found = levels_of(timeline).map(|(level, span)| (level, span.start, span.end, span.detail));
     let mut levels: Vec<(Level, Ns, Ns, NameId)> = found.collect();
@@ -81,7 +81,7 @@ fn note_missing(known: &[NameId], timeline: &mut Timeline) {
 }
 
 /// If nothing says when initcalls ran, the phase “early kernel” has them in it: its name then says so.
-pub fn name_the_kernel(boot: &mut Placing<'_>) {
+pub(crate) fn name_the_kernel(boot: &mut Placing<'_>) {
     let timeline = &mut boot.timeline;
     // Another kernel has no initcalls.
     let is_other = boot.subject.os.is_known() && boot.subject.os != Os::Linux;
@@ -92,7 +92,7 @@ pub fn name_the_kernel(boot: &mut Placing<'_>) {
 }
 
 /// Where process 1 becomes the root's init later, what it was before is the initrd's: its phase then says so.
-pub fn name_the_initrd(boot: &mut Placing<'_>) {
+pub(crate) fn name_the_initrd(boot: &mut Placing<'_>) {
     if !boot.manifest.inputs.iter().any(|input| InputRole::Initrd.is(&input.role)) {
         return;
     }
@@ -103,11 +103,11 @@ pub fn name_the_initrd(boot: &mut Placing<'_>) {
 }
 
 /// The kernel's messages that say that it panicked.
-pub fn panics(timeline: &Timeline) -> impl Iterator<Item = &Mark> {
+pub(crate) fn panics(timeline: &Timeline) -> impl Iterator<Item = &Mark> {
     timeline.marks.iter().filter(|mark| timeline.names.get(mark.name).starts_with("Kernel panic"))
 }
 
 /// The panics after which the kernel stops. Other lines about a panic only mark the end of an earlier report.
-pub fn fatal_panics(timeline: &Timeline) -> impl Iterator<Item = &Mark> {
+pub(crate) fn fatal_panics(timeline: &Timeline) -> impl Iterator<Item = &Mark> {
     panics(timeline).filter(|mark| timeline.names.get(mark.name).starts_with("Kernel panic - not syncing"))
 }

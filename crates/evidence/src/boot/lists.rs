@@ -34,7 +34,7 @@ pub(crate) struct Lists<'f>(pub(crate) &'f [Rc<File>]);
 impl Lists<'_> {
     /// Returns names for the `called` addresses of a guest of architecture `target`. `entered` is the physical address
     /// at which the kernel's image was entered.
-    pub fn names(
+    pub(crate) fn names(
         self,
         called: impl Iterator<Item = u64>,
         target: &str,
@@ -50,7 +50,7 @@ impl Lists<'_> {
     }
 
     /// Returns the names without knowledge of called addresses.
-    pub fn names_alone(self, diagnostics: &mut Diagnostics) -> Symbols {
+    pub(crate) fn names_alone(self, diagnostics: &mut Diagnostics) -> Symbols {
         self.names(std::iter::empty(), "", None, diagnostics)
     }
 }

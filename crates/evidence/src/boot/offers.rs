@@ -67,16 +67,16 @@ pub(crate) struct Offers<'a> {
     /// How fast the guest's counter runs, where its own register says so. Elsewhere it is the host's counter, seen by the guest.
     pub counter_hz: Option<f64>,
     /// Whether that counter is a clock of the kernel's, which does not begin with the machine.
-    pub counter_is_kernels: bool,
+    pub(crate) counter_is_kernels: bool,
     /// What the counter was when process 1 began.
-    pub process_1_read: Option<Ticks>,
+    pub(crate) process_1_read: Option<Ticks>,
     /// When the first instruction of a process ran, by the clock of a deterministic boot.
-    pub process_1_ran: Option<Ns>,
+    pub(crate) process_1_ran: Option<Ns>,
     /// Readings of the guest's counter, and when the host heard of each: never early, sometimes late.
-    pub counter_heard: Vec<SyncPoint>,
+    pub(crate) counter_heard: Vec<SyncPoint>,
     /// Sync points: a trace's stamp of a function that was about to run, and the host's time of its first block, a little
     /// later.
-    pub counter_seen: Vec<SyncPoint>,
+    pub(crate) counter_seen: Vec<SyncPoint>,
     /// When the machine's first instruction ran, by the host's clock, or the host heard that the virtual CPUs were started.
     pub started: Option<Ns>,
     /// What compares the counter with other clocks.
@@ -88,12 +88,12 @@ pub(crate) struct Offers<'a> {
     /// The kernel's messages as they arrived on the console, with the host's times.
     pub heard: Option<&'a dyn StampedText>,
     /// When the kernel's clock was 0, if evidence taken elsewhere says how long firmware and loader took before it.
-    pub kernel_clock_from: Option<Ns>,
+    pub(crate) kernel_clock_from: Option<Ns>,
 }
 
 impl<'a> Offers<'a> {
     /// What the recording itself says of its clocks.
-    pub fn new(manifest: &'a Manifest) -> Offers<'a> {
+    pub(crate) fn new(manifest: &'a Manifest) -> Offers<'a> {
         Offers {
             manifest,
             counter_hz: None,
@@ -113,12 +113,12 @@ impl<'a> Offers<'a> {
 
     /// Says that a text is stamped with the kernel's clock, or that something took this long before that clock was 0. What
     /// took longest began at power-on.
-    pub fn kernel_after(&mut self, before: Ns) {
+    pub(crate) fn kernel_after(&mut self, before: Ns) {
         self.kernel_clock_from = self.kernel_clock_from.max(Some(before));
     }
 
     /// Whether times are on the host's clock.
-    pub fn is_hosted(&self) -> bool {
+    pub(crate) fn is_hosted(&self) -> bool {
         self.manifest.time_base == TimeBase::Host
     }
 }

@@ -15,7 +15,7 @@ pub(crate) struct Machine {
     /// The track of what runs on it before the kernel.
     pub firmware: TrackId,
     /// When it ran its first instruction.
-    pub first_instruction: Option<Ns>,
+    pub(crate) first_instruction: Option<Ns>,
 }
 
 /// A boot whose files are read, and whose evidence is being placed.
@@ -25,32 +25,32 @@ pub(crate) struct Placing<'f> {
     pub timeline: Timeline,
     pub clocks: Clocks,
     /// How long after power-on the kernel's clock was 0, if evidence taken elsewhere says so.
-    pub kernel_clock_after: Ns,
+    pub(crate) kernel_clock_after: Ns,
     /// How far off the time of an event of the scheduler's evidence may be.
-    pub trace_error: Ns,
+    pub(crate) trace_error: Ns,
     /// The thread that the kernel starts in; see [`Placing::first_thread`].
     first_thread: Option<TrackId>,
     /// How much later than the kernel log's clock the one that programs read was 0: a kernel that does not know its counter yet
     /// loses time on the first.
-    pub monotonic_after: Ns,
+    pub(crate) monotonic_after: Ns,
     /// systemd's own state says of each unit when it started.
-    pub units_told: bool,
+    pub(crate) units_told: bool,
     /// Only messages of programs show that process 1 runs: it began before the first of them.
-    pub is_start_of_process_1_unknown: bool,
+    pub(crate) is_start_of_process_1_unknown: bool,
     /// Process 1's track.
     pub init: Option<TrackId>,
     /// What became of the guest's sockets, in order of time.
     pub ports: Vec<PortEvent>,
     /// When the kernel first went from one thread to another.
-    pub first_switch: Option<Ns>,
+    pub(crate) first_switch: Option<Ns>,
     /// When functions ran that print a known message.
     pub printed: Printed,
     /// How far off the first initcall's start may be, by the kernel's log.
-    pub initcall_error: Ns,
+    pub(crate) initcall_error: Ns,
     /// The first record of a kernel that keeps an event log.
-    pub logged_from: Option<Ns>,
+    pub(crate) logged_from: Option<Ns>,
     /// Calls say which function ran when.
-    pub calls_placed: bool,
+    pub(crate) calls_placed: bool,
     /// Where user space ran, and since when it last did before the end mark, where calls tell.
     pub user_space: Option<(Ns, TrackId)>,
     /// Set where a machine was recorded.
@@ -58,7 +58,7 @@ pub(crate) struct Placing<'f> {
     /// Who ran before the kernel.
     pub before: Option<TrackId>,
     /// When the kernel began, by who heard its first message.
-    pub kernel_heard: Option<Ns>,
+    pub(crate) kernel_heard: Option<Ns>,
 }
 
 impl<'f> Deref for Placing<'f> {
@@ -72,7 +72,7 @@ impl<'f> Deref for Placing<'f> {
 
 impl<'f> Placing<'f> {
     /// Nothing is placed yet.
-    pub fn new(found: &'f Found<'f>, timeline: Timeline) -> Placing<'f> {
+    pub(crate) fn new(found: &'f Found<'f>, timeline: Timeline) -> Placing<'f> {
         Placing {
             found,
             timeline,
@@ -98,12 +98,12 @@ impl<'f> Placing<'f> {
     }
 
     /// When the kernel's clock was 0; time zero where nothing is stamped with it.
-    pub fn kernel_clock_zero(&self) -> Ns {
+    pub(crate) fn kernel_clock_zero(&self) -> Ns {
         self.clocks.printk.as_ref().map_or(Ns::ZERO, |clock| clock.to_ns(Ticks(0)))
     }
 
     /// When the clock was 0 that programs read (`CLOCK_MONOTONIC`). A container's boot counts from when the container began.
-    pub fn monotonic_zero(&self) -> Ns {
+    pub(crate) fn monotonic_zero(&self) -> Ns {
         match self.container_began {
             Some(began) => Ns::ZERO - began,
             None => self.kernel_clock_zero() + self.monotonic_after,
@@ -111,7 +111,7 @@ impl<'f> Placing<'f> {
     }
 
     /// The thread that the kernel starts in: process id 0, before it becomes the idle loop.
-    pub fn first_thread(&mut self) -> TrackId {
+    pub(crate) fn first_thread(&mut self) -> TrackId {
         if let Some(known) = self.first_thread {
             return known;
         }
@@ -129,18 +129,18 @@ impl<'f> Placing<'f> {
     }
 
     /// Process 1's track; the first thread's where nothing tells them apart.
-    pub fn init(&mut self) -> TrackId {
+    pub(crate) fn init(&mut self) -> TrackId {
         let first = self.first_thread();
         self.init.unwrap_or(first)
     }
 
     /// Whether nothing but calls says what ran when.
-    pub fn is_by_calls_alone(&self) -> bool {
+    pub(crate) fn is_by_calls_alone(&self) -> bool {
         self.timeline.cpus_followed_until == Some(Ns::MAX)
     }
 
     /// When a phase begins, by the first evidence that has it.
-    pub fn start_of(&self, phase: Phase) -> Option<Ns> {
+    pub(crate) fn start_of(&self, phase: Phase) -> Option<Ns> {
         self.timeline.boundaries.iter().find(|b| b.phase == phase).map(|b| b.at)
     }
 }

@@ -48,11 +48,11 @@ const AHEAD_MAX: f64 = 0.1;
 /// The times at which functions with a known message first called printk, each with the function's index in
 /// [`FIRST_PRINTED`].
 #[derive(Debug, Default)]
-pub struct Printed(Vec<(usize, Ns)>);
+pub(crate) struct Printed(Vec<(usize, Ns)>);
 
 impl Printed {
     /// Finds these functions among the first executions.
-    pub fn find(run: &FirstExecutions, symbols: &Symbols) -> Printed {
+    pub(crate) fn find(run: &FirstExecutions, symbols: &Symbols) -> Printed {
         let printk = PRINTK.iter().find_map(|name| symbols.address(name));
         let mut first_prints: Vec<(usize, Ns)> = Vec::new();
         for block in run.blocks.iter().filter(|b| b.ending == Ending::Call && b.target.is_some() && b.target == printk)
@@ -70,7 +70,7 @@ impl Printed {
 
     /// Returns the clock through these messages and, if process 1 set the clock, through that point at the log's end.
     /// `None` if fewer than two messages are known, or if messages that are also in a trace set the clock better.
-    pub fn clock(&self, log: &KernelLog, set: &Clock) -> Option<Clock> {
+    pub(crate) fn clock(&self, log: &KernelLog, set: &Clock) -> Option<Clock> {
         let by_process_1 = match set.rate_from {
             RateSource::NearProcess1 => true,
             RateSource::FirstInstruction => false,

@@ -11,11 +11,11 @@ use timeline::{DECOMPRESS, Ns, Phase, TimeBase, Timeline};
 
 /// For each code address before the kernel: the stages in which it ran.
 #[derive(Clone, Debug, Default)]
-pub struct RanIn(HashMap<u64, Vec<Stage>>);
+pub(crate) struct RanIn(HashMap<u64, Vec<Stage>>);
 
 impl RanIn {
     /// Finds the stages. Linear in the number of blocks before the kernel.
-    pub fn new(run: &FirstExecutions, regions: &[Region]) -> RanIn {
+    pub(crate) fn new(run: &FirstExecutions, regions: &[Region]) -> RanIn {
         let mut ran_in: HashMap<u64, Vec<Stage>> = HashMap::new();
         let mut lasting = regions.iter().filter(|region| region.lasts()).peekable();
         let mut stage = None;
@@ -38,14 +38,14 @@ impl RanIn {
     }
 
     /// Returns the stage of the code at an address. If it ran in several: `like` if that is among them, else the last.
-    pub fn stage(&self, address: u64, like: Stage) -> Option<Stage> {
+    pub(crate) fn stage(&self, address: u64, like: Stage) -> Option<Stage> {
         let stages = self.0.get(&address)?;
         if stages.contains(&like) { Some(like) } else { stages.last().copied() }
     }
 }
 
 /// The error of a block's time. The time is taken when the block is translated, a few µs before it runs.
-pub const ERROR: Ns = Ns(20_000);
+pub(crate) const ERROR: Ns = Ns(20_000);
 
 /// Returns the stages that were seen, in order of time. For an unknown architecture, only the first block is known.
 pub fn regions(run: &FirstExecutions) -> Vec<Region> {
@@ -60,13 +60,13 @@ pub fn regions(run: &FirstExecutions) -> Vec<Region> {
 }
 
 /// Names the decompressor's work by the compression. Its functions have no names in a bzImage, so they share this name.
-pub fn decompressing(compression: &str) -> String {
+pub(crate) fn decompressing(compression: &str) -> String {
     let with = if compression.is_empty() { String::new() } else { format!(" ({compression})") };
     format!("{DECOMPRESS}{with}")
 }
 
 /// Returns the physical address of the kernel's entry, if its start was seen.
-pub fn entered_at(regions: &[Region]) -> Option<u64> {
+pub(crate) fn entered_at(regions: &[Region]) -> Option<u64> {
     regions.iter().find_map(|r| r.startup)
 }
 

@@ -27,7 +27,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Stage::Firmware => "firmware",
             Stage::OptionRom => "option ROM",
@@ -72,7 +72,7 @@ impl Region {
     }
 
     /// True if the stage before is over. Firmware goes on after an option ROM, and the kernel beneath programs.
-    pub fn lasts(&self) -> bool {
+    pub(crate) fn lasts(&self) -> bool {
         !matches!(self.stage, Stage::OptionRom | Stage::UserSpace)
     }
 }

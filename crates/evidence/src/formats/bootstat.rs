@@ -26,7 +26,7 @@ const EVENTS_MAX: usize = 1 << 16;
 
 /// An event of a boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub(crate) struct Event {
     pub name: String,
     /// Its time on the kernel's clock.
     pub at: Ns,
@@ -59,7 +59,7 @@ fn is_disk(line: &[u8]) -> bool {
 
 /// All events of a machine.
 #[derive(Clone, Debug, Default)]
-pub struct Events {
+pub(crate) struct Events {
     /// The events, in the order in which they were read.
     pub events: Vec<Event>,
 }
@@ -74,7 +74,7 @@ impl Events {
     }
 
     /// Adds the lines of `grep . /tmp/uptime-*`; other lines are skipped.
-    pub fn read(&mut self, file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) {
+    pub(crate) fn read(&mut self, file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) {
         for line in Lines::new(bytes) {
             if let Some((name, at)) = named(line.bytes.trim_ascii_end()) {
                 self.add(name, at, diagnostics, || format!("{file}:{}", line.number));
@@ -83,7 +83,7 @@ impl Events {
     }
 
     /// Takes a file that is recognised by its name. Returns true if it is one of bootstat's.
-    pub fn take(&mut self, file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> bool {
+    pub(crate) fn take(&mut self, file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> bool {
         let lines = || Lines::new(bytes).filter(|line| !line.bytes.is_empty());
         if event_of(file.as_bytes(), b"disk-").is_some() && lines().next().is_some_and(|line| is_disk(line.bytes)) {
             diagnostics.note_about(DiagnosticKind::ReadingsUnused, "disks", || file.to_owned());

@@ -31,7 +31,7 @@ pub(crate) fn property(line: &[u8]) -> Option<(&[u8], Ns)> {
 
 /// The properties of a machine.
 #[derive(Clone, Debug, Default)]
-pub struct Boottimes {
+pub(crate) struct Boottimes {
     /// The beginning of init's second stage.
     pub init: Option<Ns>,
     /// The services, each with its start time.
@@ -40,7 +40,7 @@ pub struct Boottimes {
 
 impl Boottimes {
     /// Adds the properties of a file; other lines are skipped.
-    pub fn read(&mut self, file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) {
+    pub(crate) fn read(&mut self, file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) {
         for line in Lines::new(bytes) {
             let place = || format!("{file}:{}", line.number);
             match property(line.bytes) {

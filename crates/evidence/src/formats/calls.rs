@@ -93,7 +93,7 @@ pub struct Interval {
     /// Its end, in ticks.
     pub to: u64,
     /// The index in [`Calls::totals`] after its last entry.
-    pub totals_to: usize,
+    pub(crate) totals_to: usize,
 }
 
 /// The share of returns that belong to a known call; `None` if there was no return.
@@ -111,17 +111,17 @@ pub struct Calls {
     /// Version of QEMU's plugin interface.
     pub api: u8,
     /// Number of vCPUs of the machine.
-    pub vcpus: u32,
+    pub(crate) vcpus: u32,
     /// Name of the guest's architecture.
     pub target: String,
     /// Time of tick 0 on the host's clock.
     pub began: Ns,
     /// Ticks per second, as measured at the start.
-    pub ticks_per_second: u64,
+    pub(crate) ticks_per_second: u64,
     /// Length of the shortest call in `spans`.
-    pub min_call_ticks: u64,
+    pub(crate) min_call_ticks: u64,
     /// The plugin's cost of following a call and its return, in picoseconds of host time.
-    pub call_cost_ps: u64,
+    pub(crate) call_cost_ps: u64,
     /// Nodes by number. A node that no chunk defines is the bottom of a stack at address 0.
     pub nodes: Vec<Node>,
     /// Totals, in the order of the file.
@@ -150,7 +150,7 @@ pub struct Calls {
 
 impl Calls {
     /// The numbers of all nodes.
-    pub fn numbers(&self) -> Range<u32> {
+    pub(crate) fn numbers(&self) -> Range<u32> {
         0..timeline::number(self.nodes.len())
     }
 
@@ -184,7 +184,7 @@ impl Calls {
     }
 
     /// The last tick in the evidence.
-    pub fn last_tick(&self) -> u64 {
+    pub(crate) fn last_tick(&self) -> u64 {
         let intervals = self.intervals.iter().map(|i| i.to);
         intervals.chain(self.spans.iter().map(|s| s.to)).chain(self.exit).max().unwrap_or(0)
     }

@@ -76,7 +76,7 @@ impl Blocks {
     }
 
     /// The address of each block, in order of time. A search through many blocks needs only this column.
-    pub fn addresses(&self) -> &[u64] {
+    pub(crate) fn addresses(&self) -> &[u64] {
         &self.address
     }
 
@@ -112,15 +112,15 @@ pub struct FirstExecutions {
     /// Version of QEMU's plugin interface.
     pub api: u8,
     /// The machine's number of vCPUs.
-    pub vcpus: u32,
+    pub(crate) vcpus: u32,
     /// The guest's architecture.
     pub target: String,
     /// The time on the host's clock at which QEMU loaded the plugin: QEMU was linked and had parsed its options.
     pub installed: Ns,
     /// The time at which each vCPU was created.
-    pub vcpu_init: Vec<(u32, Ns)>,
+    pub(crate) vcpu_init: Vec<(u32, Ns)>,
     /// The vCPU that each thread runs. Threads that run several are not listed.
-    pub vcpu_of_thread: Vec<(u16, u32)>,
+    pub(crate) vcpu_of_thread: Vec<(u16, u32)>,
     pub blocks: Blocks,
     /// Totals, if QEMU exited normally.
     pub counts: Option<Counts>,
@@ -132,7 +132,7 @@ pub struct FirstExecutions {
 
 impl FirstExecutions {
     /// Returns the vCPU that a thread of QEMU runs, if that is known. If the machine has one vCPU, it is that one.
-    pub fn vcpu(&self, thread: u16) -> Option<u32> {
+    pub(crate) fn vcpu(&self, thread: u16) -> Option<u32> {
         let noted = self.vcpu_of_thread.iter().find(|(t, _)| *t == thread).map(|(_, vcpu)| *vcpu);
         noted.or((self.vcpus == 1).then_some(0))
     }

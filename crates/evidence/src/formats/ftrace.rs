@@ -28,7 +28,7 @@ pub use build::Built;
 pub use event::{Event, Task};
 pub use line::{Context, Record};
 pub(crate) use sockets::PortEvent;
-pub use sockets::SocketChange;
+pub(crate) use sockets::SocketChange;
 
 use crate::NotThisFormat;
 use crate::input::text::{Line, Lines, number, skip_spaces, whole_number};
@@ -51,7 +51,7 @@ pub struct Counts {
     /// Events that are switches from one thread to another.
     pub switches: u64,
     /// Events that are not used.
-    pub other_events: u64,
+    pub(crate) other_events: u64,
     /// Headings and blank lines.
     pub headings: u64,
     /// Lines of stack traces.
@@ -181,7 +181,7 @@ impl<'a> Trace<'a> {
         }
     }
 
-    pub fn file(&self) -> &str {
+    pub(crate) fn file(&self) -> &str {
         self.file
     }
 

@@ -71,7 +71,7 @@ pub struct Entry {
     /// How important it is.
     pub priority: u8,
     /// Whether the kernel's log has it.
-    pub is_kernels: bool,
+    pub(crate) is_kernels: bool,
     /// What systemd says with it.
     pub kind: Option<Kind>,
     /// Of which unit.
@@ -89,7 +89,7 @@ pub struct Journal {
     /// Of the last boot, in the order of the file.
     pub entries: Vec<Entry>,
     /// Entries of boots before it.
-    pub other_boots: u64,
+    pub(crate) other_boots: u64,
     /// How many bytes were read, of all files together.
     bytes: usize,
 }

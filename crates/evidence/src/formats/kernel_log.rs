@@ -173,7 +173,11 @@ impl KernelLog {
     ///
     /// # Errors
     /// As [`KernelLog::read`].
-    pub fn read_imported(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Result<KernelLog, NotThisFormat> {
+    pub(crate) fn read_imported(
+        file: &str,
+        bytes: &[u8],
+        diagnostics: &mut Diagnostics,
+    ) -> Result<KernelLog, NotThisFormat> {
         let mut reader = Reader::read(file, bytes, diagnostics)?;
         reader.keep_last_boot();
         reader.join_counters();
@@ -187,7 +191,7 @@ impl KernelLog {
     }
 
     /// The log of which somebody else picked the lines, and stamped each.
-    pub fn of_stamped<'a>(
+    pub(crate) fn of_stamped<'a>(
         file: &str,
         logger: &'static str,
         lines: impl Iterator<Item = StampedLine<'a>>,
@@ -253,7 +257,7 @@ impl KernelLog {
 
 /// A line of a console that a program heard, and when it did.
 #[derive(Clone, Copy, Debug)]
-pub struct StampedLine<'a> {
+pub(crate) struct StampedLine<'a> {
     /// When.
     pub at: Ns,
     /// The line, without its end.

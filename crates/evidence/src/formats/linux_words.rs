@@ -1,6 +1,6 @@
 //! Words of Linux in its log: what only it says, its first message, its root, its command line.
 
-pub mod user_space;
+pub(crate) mod user_space;
 
 /// How messages begin that only Linux prints: who it is, how it was started, what memory it got, what it calls.
 const SAYS: [&str; 9] = [
@@ -17,18 +17,18 @@ const SAYS: [&str; 9] = [
 const COMMAND_LINE: &str = "Kernel command line: ";
 
 /// Whether a message of a kernel's log is Linux's.
-pub fn says(text: &str) -> bool {
+pub(crate) fn says(text: &str) -> bool {
     SAYS.iter().any(|begin| text.starts_with(begin)) || text.starts_with("initcall ") && text.contains(" returned ")
 }
 
 /// True for a message that Linux prints before all others, or right after them.
-pub fn is_first_message(text: &str) -> bool {
+pub(crate) fn is_first_message(text: &str) -> bool {
     text.starts_with("Linux version ") || text.starts_with("Booting Linux on ")
 }
 
 /// Whether a message says that a file system of a device is mounted. The first such is the root's, be it the kernel that
 /// mounts it or an initrd. (Each file system has words of its own: fs/ext4/super.c, fs/xfs/xfs_log.c, fs/btrfs/super.c.)
-pub fn mounts_a_device(text: &str) -> bool {
+pub(crate) fn mounts_a_device(text: &str) -> bool {
     const DRIVERS: [(&str, &str); 5] = [
         ("VFS: Mounted root ", ""),
         ("EXT4-fs (", "): mounted filesystem"),
@@ -40,6 +40,6 @@ pub fn mounts_a_device(text: &str) -> bool {
 }
 
 /// The command line that Linux was started with, from the message that has it.
-pub fn command_line(text: &str) -> Option<&str> {
+pub(crate) fn command_line(text: &str) -> Option<&str> {
     text.strip_prefix(COMMAND_LINE).map(str::trim)
 }

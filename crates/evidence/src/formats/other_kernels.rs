@@ -56,18 +56,18 @@ const SYSTEMS: [Words; 5] = [
 ];
 
 /// True if a kernel other than Linux says that it has its root and starts process 1.
-pub fn starts_process_1(text: &str) -> bool {
+pub(crate) fn starts_process_1(text: &str) -> bool {
     let words = SYSTEMS.iter().flat_map(|system| system.process_1);
     words.into_iter().any(|(begin, inside)| text.starts_with(begin) && text.contains(inside))
 }
 
 /// The system whose kernel prints this.
-pub fn system(text: &str) -> Option<Os> {
+pub(crate) fn system(text: &str) -> Option<Os> {
     of(text).map(|system| (system.os)())
 }
 
 /// The stamp of the first line of the kernel that prints this.
-pub fn clock_zero(text: &str) -> Option<Ns> {
+pub(crate) fn clock_zero(text: &str) -> Option<Ns> {
     of(text).map(|system| system.clock_zero)
 }
 
@@ -76,14 +76,14 @@ fn of(text: &str) -> Option<&'static Words> {
 }
 
 /// The release that a kernel of this system prints: `NetBSD 9.0 (GENERIC) #0: …`.
-pub fn release(os: &Os, text: &str) -> Option<String> {
+pub(crate) fn release(os: &Os, text: &str) -> Option<String> {
     let system = SYSTEMS.iter().find(|system| (system.os)() == *os)?;
     let release = text.strip_prefix(system.release)?.split_whitespace().next()?;
     release.starts_with(|c: char| c.is_ascii_digit()).then(|| release.to_owned())
 }
 
 /// True for the first words of a kernel of this kind: a log that has them again holds another boot.
-pub fn is_first_message(text: &[u8]) -> bool {
+pub(crate) fn is_first_message(text: &[u8]) -> bool {
     text.starts_with(b"Copyright (c) 1996, 1997, 1998, 1999, 2000")
 }
 

@@ -17,7 +17,7 @@
 //! A list of another build would name everything wrongly. The targets of calls reveal it: with the right list, nearly
 //! all are the first byte of a function. Each list is judged alone, before it is merged with others.
 
-pub mod aliases;
+pub(crate) mod aliases;
 mod demangle;
 
 pub(crate) use demangle::plain as plain_name;
@@ -37,9 +37,9 @@ pub(crate) struct KernelImage {
     /// The function at which it is entered; the code that unpacked it jumps there.
     pub entry: &'static str,
     /// The lowest address of the kernel itself. Below it are the image as loaded, and user space.
-    pub lowest_address: u64,
+    pub(crate) lowest_address: u64,
     /// A moved image is moved by a multiple of this.
-    pub step_bytes: u64,
+    pub(crate) step_bytes: u64,
     /// Largest length of an image.
     pub bytes_max: u64,
 }
@@ -168,12 +168,12 @@ impl List {
     }
 
     /// Returns the lowest address of a function of that name.
-    pub fn address(&self, name: &str) -> Option<u64> {
+    pub(crate) fn address(&self, name: &str) -> Option<u64> {
         self.position(name).map(|(i, _)| self.addresses[i])
     }
 
     /// Returns the address of a function if no other has its name.
-    pub fn only(&self, name: &str) -> Option<u64> {
+    pub(crate) fn only(&self, name: &str) -> Option<u64> {
         self.position(name).filter(|(_, is_only)| *is_only).map(|(i, _)| self.addresses[i])
     }
 
@@ -387,7 +387,7 @@ impl Symbols {
     }
 
     /// Returns the virtual address of the function that contains an address.
-    pub fn function(&self, address: u64) -> Option<u64> {
+    pub(crate) fn function(&self, address: u64) -> Option<u64> {
         self.nearest(address).map(|(i, _)| self.addresses[i])
     }
 
@@ -458,7 +458,7 @@ pub(crate) struct Known {
 const DIGITS: usize = 16;
 
 impl Known {
-    pub fn read(place: &str, text: Arc<Vec<u8>>) -> Known {
+    pub(crate) fn read(place: &str, text: Arc<Vec<u8>>) -> Known {
         let mut diagnostics = Diagnostics::default();
         let rows = rows(place, &text, &mut diagnostics);
         let same = |i: usize| i.checked_sub(1).is_some_and(|before| rows[before].address == rows[i].address);
@@ -471,7 +471,7 @@ impl Known {
 
     /// Reads a text that differs only in addresses, with its diagnostics. `None` if a full reading could give a
     /// different result.
-    pub fn again(&self, text: &Arc<Vec<u8>>) -> Option<(Arc<List>, Diagnostics)> {
+    pub(crate) fn again(&self, text: &Arc<Vec<u8>>) -> Option<(Arc<List>, Diagnostics)> {
         if Arc::ptr_eq(&self.text, text) {
             return Some((self.list.clone(), self.diagnostics.clone()));
         }

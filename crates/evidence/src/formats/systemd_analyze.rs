@@ -26,7 +26,7 @@
 
 mod line;
 mod settle;
-pub mod state;
+pub(crate) mod state;
 pub(crate) mod units;
 mod wall;
 
@@ -128,7 +128,7 @@ pub struct Analysis {
     /// When units were started and active.
     pub times: Vec<Times>,
     /// What systemd says of itself and its units.
-    pub state: state::Reader,
+    pub(crate) state: state::Reader,
     /// How many lines were what.
     pub counts: Counts,
     /// How far off one of its figures may be.

@@ -14,20 +14,20 @@ const SAYS: &str = "systemd[1]: ";
 pub(crate) const UNITS_MAX: usize = 100_000;
 
 /// The beginning of the message with systemd's version.
-pub const BEGINS: &str = "systemd[1]: systemd ";
+pub(crate) const BEGINS: &str = "systemd[1]: systemd ";
 
 /// The beginning of the message that the boot is done.
-pub const FINISHED: &str = "systemd[1]: Startup finished in ";
+pub(crate) const FINISHED: &str = "systemd[1]: Startup finished in ";
 
 /// Targets that many units wait for, and the phase that begins when each is reached.
-pub const MILESTONES: [(&str, Phase); 3] = [
+pub(crate) const MILESTONES: [(&str, Phase); 3] = [
     ("sysinit.target", Phase::AfterSysinit),
     ("basic.target", Phase::AfterBasic),
     ("multi-user.target", Phase::AfterMultiUser),
 ];
 
 /// The targets that a machine usually boots to.
-pub const DEFAULT_TARGETS: [&str; 2] = ["multi-user.target", "graphical.target"];
+pub(crate) const DEFAULT_TARGETS: [&str; 2] = ["multi-user.target", "graphical.target"];
 
 /// The descriptions of these targets, for a systemd that prints only those.
 const DESCRIBED: [(&str, &str); 4] = [
@@ -95,7 +95,7 @@ pub(crate) fn said_of_unit(message: &str) -> Option<(&str, Becomes)> {
 }
 
 /// The name of the target that a message reports as reached.
-pub fn reached(text: &str) -> Option<&str> {
+pub(crate) fn reached(text: &str) -> Option<&str> {
     let (unit, becomes) = about(text)?;
     let is_target = text[SAYS.len()..].starts_with("Reached target ") && becomes == Becomes::Active;
     is_target.then(|| DESCRIBED.iter().find(|(described, _)| *described == unit).map_or(unit, |&(_, name)| name))
@@ -145,7 +145,7 @@ const OF_INITRD: &str = "initrd:";
 
 /// Places the units of a log's messages on a timeline. The messages must be in order of time. The initrd's systemd and the
 /// root's are two managers. A unit that both have is the root's by its name, and the initrd's has [`OF_INITRD`] before it.
-pub fn units<'m>(messages: impl Iterator<Item = (Ns, &'m str)>, timeline: &mut Timeline) {
+pub(crate) fn units<'m>(messages: impl Iterator<Item = (Ns, &'m str)>, timeline: &mut Timeline) {
     let mut units = Units::default();
     let mut limit = Limit::default();
     let (first, mut in_initrd, mut root) = (timeline.units.len(), false, None);
@@ -186,12 +186,12 @@ pub(crate) struct Units {
 
 impl Units {
     /// Continues after the units of a timeline.
-    pub fn of(timeline: &Timeline) -> Units {
+    pub(crate) fn of(timeline: &Timeline) -> Units {
         Units { last: timeline.units.iter().enumerate().map(|(place, unit)| (unit.name, place)).collect() }
     }
 
     /// Adds a message that a unit begins to start, or that its start is over.
-    pub fn add(&mut self, name: &str, becomes: Becomes, at: Ns, timeline: &mut Timeline) {
+    pub(crate) fn add(&mut self, name: &str, becomes: Becomes, at: Ns, timeline: &mut Timeline) {
         if timeline.units.len() >= UNITS_MAX {
             return;
         }

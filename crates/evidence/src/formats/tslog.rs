@@ -72,7 +72,7 @@ use std::ops::Range;
 use timeline::{Clock, DiagnosticKind, Diagnostics, RateSource};
 
 /// The number of records that a kernel keeps unless it was built with another `TSLOGSIZE`.
-pub const BUFFER_RECORDS: usize = 262_144;
+pub(crate) const BUFFER_RECORDS: usize = 262_144;
 
 /// The log's name in diagnostics.
 const NAME: &str = "TSLOG";
@@ -137,13 +137,6 @@ pub struct Counts {
     pub facts: u64,
     /// The byte ranges of all other lines.
     pub others: Vec<Range<usize>>,
-}
-
-impl Counts {
-    /// True if nothing of the file was used.
-    pub fn is_nothing(&self) -> bool {
-        self.records + self.processes + self.rates + self.facts == 0
-    }
 }
 
 impl Log {

@@ -31,7 +31,7 @@ struct Mark {
 
 /// The part of the monitor's start that a mark ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub(crate) enum Part {
     /// The program is loaded.
     Executed,
     /// Its libraries are linked.
@@ -73,7 +73,7 @@ impl Part {
 
 /// A step of the monitor's start. It lasts from the end of the previous step.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step {
+pub(crate) struct Step {
     /// The part that was done.
     pub part: Part,
     pub end: Ns,
@@ -84,7 +84,7 @@ pub struct Step {
 }
 
 /// Reads the known steps and sorts them by time.
-pub fn steps(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Vec<Step> {
+pub(crate) fn steps(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Vec<Step> {
     if bytes.len() > BYTES_MAX {
         diagnostics.note(DiagnosticKind::VmmMarksUnreadable, || format!("{file}: it has more than {BYTES_MAX} bytes"));
         return Vec::new();
@@ -117,12 +117,12 @@ pub fn steps(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Vec<Ste
 }
 
 /// The step at which the vCPUs were started, or a board was switched on.
-pub fn vcpus_started(steps: &[Step]) -> Option<&Step> {
+pub(crate) fn vcpus_started(steps: &[Step]) -> Option<&Step> {
     steps.iter().find(|step| matches!(step.part, Part::Started | Part::PowerOn))
 }
 
 /// Adds the steps as phases and as work on the monitor's track.
-pub fn build(steps: &[Step], first_instruction: Option<Ns>, track: TrackId, timeline: &mut Timeline) {
+pub(crate) fn build(steps: &[Step], first_instruction: Option<Ns>, track: TrackId, timeline: &mut Timeline) {
     let limit = first_instruction.unwrap_or(Ns::MAX);
     let mut start = (Ns::ZERO, Ns::ZERO, "the VMM is executed".to_owned());
     for step in steps.iter().filter(|s| s.end < limit && s.part != Part::Started) {

@@ -41,7 +41,7 @@ impl Index {
     }
 
     /// The arrival time of the line that contains the byte at `offset`.
-    pub fn arrival(&self, offset: u64) -> Option<Ns> {
+    pub(crate) fn arrival(&self, offset: u64) -> Option<Ns> {
         let after = self.lines.partition_point(|&(start, _)| start <= offset);
         after.checked_sub(1).map(|i| self.lines[i].1)
     }

@@ -14,13 +14,13 @@ pub(crate) struct Recent<K, V>(Mutex<Vec<(Arc<K>, V)>>);
 
 impl<K, V: Clone> Recent<K, V> {
     /// Creates an empty store.
-    pub const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Recent(Mutex::new(Vec::new()))
     }
 
     /// Tries `look` on the values, the most recently used first, and returns its first result. Other threads can look
     /// at the same time.
-    pub fn find<R>(&self, look: impl Fn(&K, &V) -> Option<R>) -> Option<R> {
+    pub(crate) fn find<R>(&self, look: impl Fn(&K, &V) -> Option<R>) -> Option<R> {
         let all = self.lock().clone();
         let (source, found) = all.iter().rev().find_map(|(source, value)| Some((source, look(source, value)?)))?;
         let mut kept = self.lock();
@@ -32,7 +32,7 @@ impl<K, V: Clone> Recent<K, V> {
 
     /// Keeps a value, and drops the one unused for longest if there are too many. If two threads made the same value at
     /// once, both are kept.
-    pub fn keep(&self, source: K, value: V) {
+    pub(crate) fn keep(&self, source: K, value: V) {
         let mut kept = self.lock();
         if kept.len() >= KEPT_MOST {
             kept.remove(0);

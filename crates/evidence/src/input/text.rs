@@ -26,19 +26,19 @@ pub(crate) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    pub fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Lines { bytes, at: 0, number: 0 }
     }
 
     /// The bytes that have not been read yet.
     #[inline]
-    pub fn rest(&self) -> &'a [u8] {
+    pub(crate) fn rest(&self) -> &'a [u8] {
         &self.bytes[self.at..]
     }
 
     /// The next line, if the caller knows that it has `length` bytes and ends with a newline.
     #[inline]
-    pub fn take_line(&mut self, length: usize) -> Line<'a> {
+    pub(crate) fn take_line(&mut self, length: usize) -> Line<'a> {
         let offset = self.at;
         self.at += length + 1;
         self.number = self.number.saturating_add(1);

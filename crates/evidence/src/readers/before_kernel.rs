@@ -33,7 +33,7 @@ pub(crate) struct BeforeKernel {
 
 impl BeforeKernel {
     /// The evidence; `None` if there are no steps.
-    pub fn of<'e>(steps: Steps) -> Option<Box<dyn Evidence + 'e>> {
+    pub(crate) fn of<'e>(steps: Steps) -> Option<Box<dyn Evidence + 'e>> {
         (!steps.steps.is_empty()).then(|| Box::new(BeforeKernel { steps, placed: None }) as Box<dyn Evidence>)
     }
 

@@ -50,7 +50,7 @@ pub(crate) enum Own {
 
 impl Own {
     /// Whether it is the file of this name; if so, whether that is the index of a stream.
-    pub fn is(self, name: &str) -> Option<bool> {
+    pub(crate) fn is(self, name: &str) -> Option<bool> {
         let (is_file, is_index) = match self {
             Own::Plain(own) | Own::Packed(own) => (name == own, false),
             Own::PackedNumbered(own) => {

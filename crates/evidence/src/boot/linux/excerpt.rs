@@ -6,7 +6,7 @@ use timeline::{Initcalls, Ns, Phase, SpanKind, SpanRow};
 
 /// Without levels, initcalls are at least one phase: from the first one of process 1's to the last one's return. Only
 /// where process 1 is known to have begun were these all of them.
-pub fn initcalls_without_levels(boot: &mut Placing<'_>) {
+pub(crate) fn initcalls_without_levels(boot: &mut Placing<'_>) {
     let init = boot.init();
     if boot.timeline.spans.iter().any(|(_, s)| s.kind == SpanKind::Level) {
         return;
@@ -42,7 +42,7 @@ fn other_cpus_started_after(boot: &Placing<'_>, last: Ns) -> bool {
 }
 
 /// A log that begins inside an initcall, or among initcalls of which only the returns are there, has no early kernel.
-pub fn only_initcalls(boot: &mut Placing<'_>) {
+pub(crate) fn only_initcalls(boot: &mut Placing<'_>) {
     let names = &boot.timeline.names;
     let initcalls = boot.timeline.boundaries.iter().filter(|b| matches!(b.phase, Phase::Initcalls(_)));
     let Some(first) = initcalls.map(|b| b.at).min() else { return };

@@ -240,7 +240,7 @@ impl Samples {
     }
 
     /// The mean time between two samples.
-    pub fn interval(&self) -> Ns {
+    pub(crate) fn interval(&self) -> Ns {
         let between = i64::try_from(self.counts.samples.saturating_sub(1)).unwrap_or(i64::MAX).max(1);
         Ns((self.last - self.first).0 / between)
     }
@@ -276,7 +276,7 @@ impl Process {
     }
 
     /// True for a kernel thread: kthreadd, or a thread that kthreadd started.
-    pub fn is_kernels(&self) -> bool {
+    pub(crate) fn is_kernels(&self) -> bool {
         const KTHREADD: u64 = 2;
         self.pid == KTHREADD || self.parent == KTHREADD
     }

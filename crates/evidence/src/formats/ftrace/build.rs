@@ -37,7 +37,7 @@ pub struct Built {
 
 impl Built {
     /// The track of a process id other than 0. If the id was reused: the track of its last owner.
-    pub fn thread(&self, pid: u32) -> Option<TrackId> {
+    pub(crate) fn thread(&self, pid: u32) -> Option<TrackId> {
         self.threads.get(&pid).copied()
     }
 

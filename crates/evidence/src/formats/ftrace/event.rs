@@ -21,7 +21,7 @@ pub struct Socket {
     /// The local port.
     pub port: u16,
     /// True if it is bound to a loopback address.
-    pub is_loopback: bool,
+    pub(crate) is_loopback: bool,
     pub change: SocketChange,
 }
 

@@ -77,16 +77,16 @@ impl Leaving {
 }
 
 impl<'a> Sched<'a> {
-    pub fn new(switches: bool) -> Self {
+    pub(super) fn new(switches: bool) -> Self {
         Sched { threads: Vec::new(), known: HashMap::new(), cpus: HashMap::new(), switches }
     }
 
-    pub fn track(&self, thread: ThreadNo) -> TrackId {
+    pub(super) fn track(&self, thread: ThreadNo) -> TrackId {
         self.threads[thread.0].track
     }
 
     /// Returns the thread that an event's line shows as running, and makes it the running one if it was not.
-    pub fn current(
+    pub(super) fn current(
         &mut self,
         task: Task<'a>,
         cpu: u32,
@@ -114,7 +114,7 @@ impl<'a> Sched<'a> {
     }
 
     /// Returns the thread of that id, new or known.
-    pub fn thread(&mut self, task: Task<'a>, cpu: u32, timeline: &mut Timeline) -> ThreadNo {
+    pub(super) fn thread(&mut self, task: Task<'a>, cpu: u32, timeline: &mut Timeline) -> ThreadNo {
         let key = (task.pid, if task.pid == 0 { cpu } else { 0 });
         match self.known.get(&key) {
             Some(&no) => {
@@ -151,7 +151,14 @@ impl<'a> Sched<'a> {
 
     /// Notes that a thread is created or first made runnable. If the id belonged to another thread, a new thread
     /// begins.
-    pub fn born(&mut self, child: Task<'a>, by: TrackId, cpu: u32, now: Ns, timeline: &mut Timeline) -> ThreadNo {
+    pub(super) fn born(
+        &mut self,
+        child: Task<'a>,
+        by: TrackId,
+        cpu: u32,
+        now: Ns,
+        timeline: &mut Timeline,
+    ) -> ThreadNo {
         let key = (child.pid, if child.pid == 0 { cpu } else { 0 });
         let reused = self.known.get(&key).is_some_and(|no| self.threads[no.0].ran || self.threads[no.0].gone);
         if reused {
@@ -166,7 +173,7 @@ impl<'a> Sched<'a> {
     }
 
     /// Notes that a thread can run from now on. Only the first of several wakings counts.
-    pub fn runnable(&mut self, thread: ThreadNo, by: WaitedOn, now: Ns) {
+    pub(super) fn runnable(&mut self, thread: ThreadNo, by: WaitedOn, now: Ns) {
         let thread = &mut self.threads[thread.0];
         match &mut thread.out {
             Some((_, woken)) => *woken = woken.or(Some((now, by))),
@@ -178,19 +185,19 @@ impl<'a> Sched<'a> {
     }
 
     /// Notes that this thread of process id 0 does the kernel's own initialisation.
-    pub fn boots(&mut self, thread: ThreadNo) {
+    pub(super) fn boots(&mut self, thread: ThreadNo) {
         let thread = &mut self.threads[thread.0];
         // A thread that was left before is a CPU's idle loop, and does not initialise the kernel.
         thread.boots |= thread.pid == 0 && !thread.left;
     }
 
     /// Notes that a thread becomes a program and takes its name: the last part of the path.
-    pub fn execs(&mut self, thread: ThreadNo, file: &'a [u8]) {
+    pub(super) fn execs(&mut self, thread: ThreadNo, file: &'a [u8]) {
         self.threads[thread.0].program = file.rsplit(|&b| b == b'/').next();
     }
 
     /// Notes that a thread that becomes a program takes its process's number. The process's first thread is gone.
-    pub fn takes_over(&mut self, by: u32, pid: u32, cpu: u32, now: Ns, timeline: &mut Timeline) {
+    pub(super) fn takes_over(&mut self, by: u32, pid: u32, cpu: u32, now: Ns, timeline: &mut Timeline) {
         let Some(no) = self.known.remove(&(by, 0)) else { return };
         let first = self.known.insert((pid, 0), no);
         let thread = &mut self.threads[no.0];
@@ -205,12 +212,20 @@ impl<'a> Sched<'a> {
     }
 
     /// Notes that a thread is about to end.
-    pub fn ends(&mut self, thread: ThreadNo) {
+    pub(super) fn ends(&mut self, thread: ThreadNo) {
         self.threads[thread.0].gone = true;
     }
 
     /// Notes that a CPU goes from one thread to another.
-    pub fn switch(&mut self, prev: ThreadNo, state: &[u8], next: Task<'a>, cpu: u32, now: Ns, timeline: &mut Timeline) {
+    pub(super) fn switch(
+        &mut self,
+        prev: ThreadNo,
+        state: &[u8],
+        next: Task<'a>,
+        cpu: u32,
+        now: Ns,
+        timeline: &mut Timeline,
+    ) {
         let leaving = if self.threads[prev.0].gone { Leaving::Gone } else { Leaving::from_state(state) };
         self.leave(prev, leaving, cpu, now, timeline);
         if self.threads[prev.0].boots {
@@ -223,7 +238,7 @@ impl<'a> Sched<'a> {
     }
 
     /// Notes that events of a CPU were lost: from here on, its running thread is unknown.
-    pub fn lost(&mut self, cpu: u32, timeline: &mut Timeline) {
+    pub(super) fn lost(&mut self, cpu: u32, timeline: &mut Timeline) {
         let Some(on) = self.cpus.get_mut(&cpu) else { return };
         let last = on.last;
         if let Some(thread) = on.current.take() {
@@ -272,7 +287,7 @@ impl<'a> Sched<'a> {
     }
 
     /// Closes all that is open at the trace's end `last`, and names the tracks. Returns the tracks by process id.
-    pub fn finish(mut self, last: Ns, timeline: &mut Timeline) -> HashMap<u32, TrackId> {
+    pub(super) fn finish(mut self, last: Ns, timeline: &mut Timeline) -> HashMap<u32, TrackId> {
         for thread in &mut self.threads {
             if let Some((cpu, from)) = thread.running {
                 timeline.running.push(Running { track: thread.track, cpu, from, to: last });

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use timeline::Ns;
 
 /// The fields before the text.
-pub struct Head<'a> {
+pub(super) struct Head<'a> {
     pub number: Option<u64>,
     pub at: Ns,
     pub source: Source,
@@ -24,7 +24,7 @@ pub(crate) fn is_event(line: &[u8]) -> bool {
 }
 
 /// Replaces non-breaking spaces: a web page shows lines with them. boot-analysis itself prints ASCII only.
-pub fn plain(line: &[u8]) -> Cow<'_, [u8]> {
+pub(super) fn plain(line: &[u8]) -> Cow<'_, [u8]> {
     const NO_BREAK: &[u8] = "\u{a0}".as_bytes();
     if memmem::find(line, NO_BREAK).is_none() {
         return Cow::Borrowed(line);
@@ -41,7 +41,7 @@ pub fn plain(line: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// Reads up to the opening quote.
-pub fn head(line: &[u8]) -> Option<Head<'_>> {
+pub(super) fn head(line: &[u8]) -> Option<Head<'_>> {
     let line = skip_spaces(line);
     let (number, at, rest) = numbered(line).or_else(|| in_ms(line))?;
     let rest = rest.strip_prefix(b" [")?;
@@ -95,7 +95,7 @@ fn source(name: &[u8]) -> Option<Source> {
 
 /// The text between the first quote and the last, which ends the line. Only codes that boot-analysis writes for
 /// unprintable bytes are escapes: a `\x41` was in the text itself.
-pub fn text(quoted: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn text(quoted: &[u8]) -> Option<Vec<u8>> {
     let quoted = quoted.trim_ascii_end();
     let mut rest = quoted.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     let mut text = Vec::with_capacity(rest.len());

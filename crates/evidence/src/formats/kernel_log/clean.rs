@@ -9,7 +9,7 @@ pub(crate) struct Cleaner {
 impl Cleaner {
     /// The line's text, and how many control characters (not counting carriage returns and escape
     /// sequences, which every console has) were taken out of it.
-    pub fn clean<'a>(&'a mut self, line: &'a [u8]) -> (&'a [u8], u64) {
+    pub(crate) fn clean<'a>(&'a mut self, line: &'a [u8]) -> (&'a [u8], u64) {
         let end = line.iter().rposition(|&b| b != b'\r').map_or(0, |last| last + 1);
         let line = &line[..end];
         if !is_unclean(line) {

@@ -74,7 +74,7 @@ pub(crate) struct Loggers {
 
 impl Loggers {
     /// Chooses the form that at least half of the first lines have.
-    pub fn detect(bytes: &[u8]) -> Loggers {
+    pub(crate) fn detect(bytes: &[u8]) -> Loggers {
         let mut lines = 0;
         let mut fits = [0; FORMS.len()];
         for line in Lines::new(bytes).filter(|l| !l.bytes.trim_ascii().is_empty()).take(LINES_LOOKED_AT) {
@@ -87,7 +87,7 @@ impl Loggers {
         Loggers { form: best.map(|i| FORMS[i]), first: None, last: i64::MIN, wrapped: 0 }
     }
 
-    pub fn name(&self) -> Option<&'static str> {
+    pub(crate) fn name(&self) -> Option<&'static str> {
         self.form.map(|(name, _)| name)
     }
 
@@ -97,7 +97,7 @@ impl Loggers {
     }
 
     /// Takes the stamp off a line, and with it what syslog says of host and origin.
-    pub fn strip<'a>(&mut self, line: &'a [u8]) -> (Option<Ns>, &'a [u8]) {
+    pub(crate) fn strip<'a>(&mut self, line: &'a [u8]) -> (Option<Ns>, &'a [u8]) {
         let Some((read, rest)) = self.form.and_then(|(_, strip)| strip(line)) else { return (None, line) };
         let mut ns = read.ns.saturating_add(self.wrapped);
         if let Some(period) = read.wraps_after_ns.filter(|period| ns < self.last.saturating_sub(period / 2)) {

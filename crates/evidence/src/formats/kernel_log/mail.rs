@@ -18,14 +18,14 @@ const WIDEST: usize = 80;
 const LINES_LOOKED_AT: usize = 1000;
 
 /// Whether the first line with a stamp is quoted.
-pub fn is_quoted(bytes: &[u8]) -> bool {
+pub(super) fn is_quoted(bytes: &[u8]) -> bool {
     let stamped = |line: &[u8]| Prefix::strip(unquote(line)).0.stamp.is_some();
     let mut lines = Lines::new(bytes).take(LINES_LOOKED_AT).map(|line| line.bytes);
     lines.find(|line| stamped(line)).is_some_and(|line| line.starts_with(b">"))
 }
 
 /// A line without the marks of a quotation.
-pub fn unquote(mut line: &[u8]) -> &[u8] {
+pub(super) fn unquote(mut line: &[u8]) -> &[u8] {
     while let [b'>', rest @ ..] = line {
         line = rest.strip_prefix(b" ").unwrap_or(rest);
     }
@@ -34,14 +34,14 @@ pub fn unquote(mut line: &[u8]) -> &[u8] {
 
 /// Whether a line may go on in the next one.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wrap {
+pub(super) struct Wrap {
     /// How long it is; none if it cannot.
     width: Option<usize>,
 }
 
 impl Wrap {
     /// After a line with a stamp, whose last message is `text`.
-    pub fn after(line: &[u8], text: &str) -> Wrap {
+    pub(super) fn after(line: &[u8], text: &str) -> Wrap {
         let width = line.trim_ascii_end().len();
         let is_cut = || text.starts_with("initcall ") && text.contains(" returned ") && !text.contains(" usec");
         let open = !line.ends_with(b"\r") && (text.ends_with(' ') || is_cut());
@@ -49,7 +49,7 @@ impl Wrap {
     }
 
     /// Whether the next line belongs to it: its first word had no room there.
-    pub fn goes_on(self, next: &[u8]) -> bool {
+    pub(super) fn goes_on(self, next: &[u8]) -> bool {
         let word = next.split(|&b| b == b' ').next().map_or(0, <[u8]>::len);
         self.width.is_some_and(|width| width + 1 + word > WRAPPED_AT)
             && !next.starts_with(b"[")

@@ -23,7 +23,7 @@ pub(crate) struct Prefix {
 
 impl Prefix {
     /// Takes the prefix off a line.
-    pub fn strip(text: &[u8]) -> (Prefix, &[u8]) {
+    pub(crate) fn strip(text: &[u8]) -> (Prefix, &[u8]) {
         let (level, rest) = match level(text) {
             Some((level, rest)) => (Some(level), rest),
             None => (None, text),

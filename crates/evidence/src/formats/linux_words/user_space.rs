@@ -52,24 +52,24 @@ const BY_A_PROGRAM: [(&str, &str); 2] = [("Adding ", "k swap on "), ("EXT4-fs ("
 const HELPERS: [&str; 3] = ["modprobe", "request-key", "core_pattern"];
 
 /// True if the kernel says that it has freed its initialization code.
-pub fn frees_init(text: &str) -> bool {
+pub(crate) fn frees_init(text: &str) -> bool {
     FREES_INIT.iter().any(|begin| text.starts_with(begin))
 }
 
 /// True if a program printed the message, or did what it reports: then process 1 runs.
-pub fn is_of_a_program(text: &str) -> bool {
+pub(crate) fn is_of_a_program(text: &str) -> bool {
     PROCESS_1.iter().any(|begin| text.starts_with(begin))
         || BY_A_PROGRAM.iter().any(|(begin, word)| text.starts_with(begin) && text.contains(word))
         || program(text).is_some_and(|name| !HELPERS.contains(&name))
 }
 
 /// True if a line without a stamp is a program's greeting.
-pub fn greets(text: &str) -> bool {
+pub(crate) fn greets(text: &str) -> bool {
     GREETINGS.iter().any(|begin| text.starts_with(begin)) || asks_for_login(text)
 }
 
 /// True if a line is a login prompt: `debian login:`.
-pub fn asks_for_login(text: &str) -> bool {
+pub(crate) fn asks_for_login(text: &str) -> bool {
     let Some((before, _)) = text.split_once("login:") else { return false };
     // "Last login: …" is printed behind the prompt.
     before.is_empty()

@@ -22,18 +22,18 @@ const PIPE_HEADER_BYTES: u64 = 16;
 
 /// Bits for the fields that a sample may have.
 pub(super) mod bit {
-    pub const IP: u64 = 1;
-    pub const TID: u64 = 1 << 1;
-    pub const TIME: u64 = 1 << 2;
-    pub const ADDR: u64 = 1 << 3;
-    pub const READ: u64 = 1 << 4;
-    pub const CALLCHAIN: u64 = 1 << 5;
-    pub const ID: u64 = 1 << 6;
-    pub const CPU: u64 = 1 << 7;
-    pub const PERIOD: u64 = 1 << 8;
-    pub const STREAM_ID: u64 = 1 << 9;
-    pub const RAW: u64 = 1 << 10;
-    pub const IDENTIFIER: u64 = 1 << 16;
+    pub(crate) const IP: u64 = 1;
+    pub(crate) const TID: u64 = 1 << 1;
+    pub(crate) const TIME: u64 = 1 << 2;
+    pub(crate) const ADDR: u64 = 1 << 3;
+    pub(crate) const READ: u64 = 1 << 4;
+    pub(crate) const CALLCHAIN: u64 = 1 << 5;
+    pub(crate) const ID: u64 = 1 << 6;
+    pub(crate) const CPU: u64 = 1 << 7;
+    pub(crate) const PERIOD: u64 = 1 << 8;
+    pub(crate) const STREAM_ID: u64 = 1 << 9;
+    pub(crate) const RAW: u64 = 1 << 10;
+    pub(crate) const IDENTIFIER: u64 = 1 << 16;
 }
 
 /// The layout of an event's records.
@@ -41,10 +41,10 @@ pub(super) mod bit {
 pub(super) struct Attribute {
     pub name: String,
     pub sample_type: u64,
-    pub read_format: u64,
+    pub(crate) read_format: u64,
     /// True if records other than samples have a time too.
-    pub sample_id_all: bool,
-    pub is_tracepoint: bool,
+    pub(crate) sample_id_all: bool,
+    pub(crate) is_tracepoint: bool,
 }
 
 impl Attribute {
@@ -87,18 +87,18 @@ pub(super) struct Attributes {
 
 impl Attributes {
     /// Returns the event of a record's id; the first event if the id is missing or unknown.
-    pub fn of(&self, id: Option<u64>) -> usize {
+    pub(super) fn of(&self, id: Option<u64>) -> usize {
         id.and_then(|id| self.by_id.get(&id).copied()).unwrap_or(0)
     }
 
-    pub fn names(&self) -> Vec<String> {
+    pub(super) fn names(&self) -> Vec<String> {
         let named =
             |attribute: &Attribute| if attribute.name.is_empty() { "event" } else { &attribute.name }.to_owned();
         self.all.iter().map(named).collect()
     }
 
     /// Adds an event that the pipe describes: an attribute, which contains its own length, and its ids.
-    pub fn add_record(&mut self, body: &[u8]) -> Option<()> {
+    pub(super) fn add_record(&mut self, body: &[u8]) -> Option<()> {
         let length = Bytes(body.get(4..)?).u32()?;
         let mut bytes = Bytes(body);
         let attribute = Attribute::read(bytes.take(length.into())?)?;
@@ -106,7 +106,7 @@ impl Attributes {
     }
 
     /// Names an event by a later record of the pipe (`PERF_RECORD_EVENT_UPDATE`).
-    pub fn rename(&mut self, body: &[u8]) -> Option<()> {
+    pub(super) fn rename(&mut self, body: &[u8]) -> Option<()> {
         const GIVES_A_NAME: u64 = 2;
         let mut bytes = Bytes(body);
         let (what, id) = (bytes.u64()?, bytes.u64()?);
@@ -176,7 +176,7 @@ pub(super) struct Parts<'a> {
 
 impl<'a> Parts<'a> {
     /// Finds the parts of a file; `None` if it ends within its header.
-    pub fn of(file: &'a [u8]) -> Option<Parts<'a>> {
+    pub(super) fn of(file: &'a [u8]) -> Option<Parts<'a>> {
         let mut bytes = Bytes(file);
         bytes.expect(MAGIC)?;
         let header_bytes = bytes.u64()?;

@@ -10,19 +10,19 @@ const RECORD_COST: usize = 300;
 
 /// The numbers of records, as Linux and perf give them.
 mod number {
-    pub const MMAP: u32 = 1;
-    pub const LOST: u32 = 2;
-    pub const COMM: u32 = 3;
-    pub const FORK: u32 = 7;
-    pub const SAMPLE: u32 = 9;
-    pub const MMAP2: u32 = 10;
-    pub const LOST_SAMPLES: u32 = 13;
-    pub const HEADER_ATTR: u32 = 64;
-    pub const TRACING_DATA: u32 = 66;
-    pub const AUXTRACE: u32 = 71;
-    pub const EVENT_UPDATE: u32 = 78;
-    pub const COMPRESSED: u32 = 81;
-    pub const COMPRESSED2: u32 = 83;
+    pub(super) const MMAP: u32 = 1;
+    pub(super) const LOST: u32 = 2;
+    pub(super) const COMM: u32 = 3;
+    pub(super) const FORK: u32 = 7;
+    pub(super) const SAMPLE: u32 = 9;
+    pub(super) const MMAP2: u32 = 10;
+    pub(super) const LOST_SAMPLES: u32 = 13;
+    pub(super) const HEADER_ATTR: u32 = 64;
+    pub(super) const TRACING_DATA: u32 = 66;
+    pub(super) const AUXTRACE: u32 = 71;
+    pub(super) const EVENT_UPDATE: u32 = 78;
+    pub(super) const COMPRESSED: u32 = 81;
+    pub(super) const COMPRESSED2: u32 = 83;
 }
 
 /// The kind of a record.
@@ -52,7 +52,7 @@ pub(super) struct Record<'a> {
 
 impl Record<'_> {
     /// Returns the number of lost records. `LOST_SAMPLES` has only this number; `LOST` has an event's id before it.
-    pub fn lost(&self) -> Option<u64> {
+    pub(super) fn lost(&self) -> Option<u64> {
         let mut bytes = Bytes(self.body);
         if self.number == number::LOST {
             bytes.u64()?;
@@ -141,7 +141,7 @@ fn unpack(packed: &[u8], decoder: &mut Option<Decoder<'static>>, out: &mut Vec<u
 impl Found<'_> {
     /// Returns all records that are used, in order of time, and the number of records that are not kept. A record
     /// without a time stays behind the one before it.
-    pub fn in_order(&self, attributes: &Attributes) -> (Vec<Record<'_>>, u64) {
+    pub(super) fn in_order(&self, attributes: &Attributes) -> (Vec<Record<'_>>, u64) {
         // A sample without a stack has at least 48 bytes, so this bound keeps all of them.
         let most = records_max(3 * (self.plain.len() + self.unpacked.len()) / 2, RECORD_COST);
         let (mut records, mut last, mut beyond) = (Vec::new(), 0, 0);

@@ -51,7 +51,7 @@ fn field(bytes: &mut Bytes<'_>, attribute: &Attribute, bit: u64) -> Option<Optio
 
 impl Sample {
     /// Reads a sample; `None` if it ends before its last field.
-    pub fn read<'a>(record: &Record<'a>, attributes: &Attributes, threads: &Threads) -> Option<Read<'a>> {
+    pub(super) fn read<'a>(record: &Record<'a>, attributes: &Attributes, threads: &Threads) -> Option<Read<'a>> {
         let event = attributes.of(id_of_sample(record.body, attributes.all.first()?));
         let attribute = &attributes.all[event];
         let mut bytes = Bytes(record.body);

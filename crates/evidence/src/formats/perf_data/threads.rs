@@ -60,7 +60,7 @@ pub(super) struct Threads {
 
 impl Threads {
     /// Reads `PERF_RECORD_COMM`: process, thread, name.
-    pub fn named(&mut self, body: &[u8]) -> Option<()> {
+    pub(super) fn named(&mut self, body: &[u8]) -> Option<()> {
         let mut bytes = Bytes(body);
         let (_pid, tid) = (bytes.u32()?, bytes.u32()?);
         let name = NameNo(self.names.place(&lossy(bytes.text()?))?);
@@ -68,7 +68,7 @@ impl Threads {
     }
 
     /// Reads `PERF_RECORD_FORK`: process, parent process, thread, parent thread.
-    pub fn forked(&mut self, body: &[u8]) -> Option<()> {
+    pub(super) fn forked(&mut self, body: &[u8]) -> Option<()> {
         let mut bytes = Bytes(body);
         let (pid, parent, tid, by) = (bytes.u32()?, bytes.u32()?, bytes.u32()?, bytes.u32()?);
         if let Some(name) = self.by_tid.get(&u64::from(by)).copied() {
@@ -96,7 +96,7 @@ impl Threads {
 
     /// Reads `PERF_RECORD_MMAP` or `MMAP2`: process, thread, address, length, offset, 32 bytes more in `MMAP2`, and the
     /// file.
-    pub fn mapped(&mut self, body: &[u8], second_form: bool) -> Option<()> {
+    pub(super) fn mapped(&mut self, body: &[u8], second_form: bool) -> Option<()> {
         let mut bytes = Bytes(body);
         let (pid, _tid, from, length, _offset) = (bytes.u32()?, bytes.u32()?, bytes.u64()?, bytes.u64()?, bytes.u64()?);
         if second_form {
@@ -118,17 +118,17 @@ impl Threads {
     }
 
     /// Returns the file that a process has mapped at an address.
-    pub fn at(&self, pid: u64, address: u64) -> Option<FileNo> {
+    pub(super) fn at(&self, pid: u64, address: u64) -> Option<FileNo> {
         let (_, mapped) = self.maps.get(&pid)?.range(..=address).next_back()?;
         (address < mapped.end).then_some(mapped.file)
     }
 
-    pub fn file(&self, file: FileNo) -> &str {
+    pub(super) fn file(&self, file: FileNo) -> &str {
         self.files.all.get(file.0).map_or("?", String::as_str)
     }
 
     /// Returns a thread's current name. The idle thread of a CPU has no record of its name.
-    pub fn name_of(&self, pid: u64, tid: u64) -> NameNo {
+    pub(super) fn name_of(&self, pid: u64, tid: u64) -> NameNo {
         const NAMELESS: NameNo = NameNo(usize::MAX);
         self.by_tid.get(&tid).or_else(|| self.by_tid.get(&pid)).copied().unwrap_or(if tid == 0 {
             IDLE
@@ -137,12 +137,12 @@ impl Threads {
         })
     }
 
-    pub fn name(&self, name: NameNo) -> &str {
+    pub(super) fn name(&self, name: NameNo) -> &str {
         if name == IDLE { "swapper" } else { self.names.all.get(name.0).map_or("?", String::as_str) }
     }
 
     /// Returns the latest names of all threads.
-    pub fn names(&self) -> std::collections::HashMap<u32, Vec<u8>> {
+    pub(super) fn names(&self) -> std::collections::HashMap<u32, Vec<u8>> {
         let named =
             |(tid, name): (&u64, &NameNo)| Some((u32::try_from(*tid).ok()?, self.name(*name).as_bytes().to_vec()));
         self.by_tid.iter().filter_map(named).collect()

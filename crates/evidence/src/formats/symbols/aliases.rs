@@ -17,7 +17,7 @@
 
 /// The type of a symbol in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// Code (types t, T).
     Code,
     /// Code that another symbol of its name may replace (types w, W).
@@ -33,7 +33,7 @@ const ALIASES: [&str; 1] = ["__pi_"];
 const PADDING: [&str; 2] = ["__pfx_", "__cfi_"];
 
 /// The greatest length of a function's padding (`CONFIG_FUNCTION_PADDING_BYTES`, at most 59, aligned).
-pub const PADDING_BYTES_MAX: u64 = 64;
+pub(crate) const PADDING_BYTES_MAX: u64 = 64;
 
 /// Symbols behind the last function of a part of an image.
 const ENDS: [&str; 4] = ["_etext", "etext", "_einittext", "__etext"];
@@ -42,7 +42,7 @@ const ENDS: [&str; 4] = ["_etext", "etext", "_einittext", "__etext"];
 const MARKS: [&str; 4] = ["_text", "_stext", "_sinittext", "__init_begin"];
 
 /// The rank of a name: the least is kept.
-pub fn rank(kind: Kind, name: &str) -> (u8, bool, usize) {
+pub(crate) fn rank(kind: Kind, name: &str) -> (u8, bool, usize) {
     let class = match name {
         _ if is_mark(name) => 3,
         _ if is_end(name) => 2,
@@ -53,7 +53,7 @@ pub fn rank(kind: Kind, name: &str) -> (u8, bool, usize) {
 }
 
 /// Returns a name as the source has it, without the build's prefix.
-pub fn plain(name: &str) -> &str {
+pub(crate) fn plain(name: &str) -> &str {
     ALIASES.iter().find_map(|alias| name.strip_prefix(alias)).unwrap_or(name)
 }
 
@@ -66,11 +66,11 @@ fn is_mark(name: &str) -> bool {
 }
 
 /// True if a name marks the end of the code.
-pub fn is_end(name: &str) -> bool {
+pub(crate) fn is_end(name: &str) -> bool {
     ENDS.contains(&name)
 }
 
 /// True if a name is that of the padding before the next function.
-pub fn is_padding(name: &str) -> bool {
+pub(crate) fn is_padding(name: &str) -> bool {
     PADDING.iter().any(|padding| name.starts_with(padding))
 }

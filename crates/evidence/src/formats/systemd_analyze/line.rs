@@ -6,7 +6,7 @@ use serde::Deserialize;
 use timeline::Ns;
 
 /// What a line says.
-pub enum Line {
+pub(super) enum Line {
     Finished(Finished),
     /// The default target, and when, since user space began.
     Reached(String, Ns),
@@ -33,12 +33,12 @@ const SUFFIXES: [&[u8]; 11] = [
 ];
 
 /// Units have names of at most 255 bytes.
-pub const NAME_MAX: usize = 255;
+pub(super) const NAME_MAX: usize = 255;
 
 /// A unit's name, bounded.
 #[derive(Deserialize)]
 #[serde(from = "String")]
-pub struct Unit(pub String);
+pub(super) struct Unit(pub String);
 
 impl From<String> for Unit {
     fn from(mut name: String) -> Unit {
@@ -52,7 +52,7 @@ impl From<String> for Unit {
 }
 
 /// Reads a line without colours.
-pub fn read(text: &[u8]) -> Option<Line> {
+pub(super) fn read(text: &[u8]) -> Option<Line> {
     let text = text.trim_ascii_end();
     if let Some(stages) = text.strip_prefix(FINISHED) {
         return finished(stages).map(Line::Finished);
@@ -69,7 +69,7 @@ pub fn of_journal(text: &[u8]) -> &[u8] {
 }
 
 /// Whether a line is one of these, or should be. Cheap for those that are not.
-pub fn claims(text: &[u8]) -> bool {
+pub(super) fn claims(text: &[u8]) -> bool {
     let text = of_journal(text);
     match text.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'S') => text.starts_with(FINISHED),
@@ -89,13 +89,13 @@ pub fn claims(text: &[u8]) -> bool {
 }
 
 /// Whether the JSON of units may begin here: `[{"name":…`, or a `[` alone where it is printed prettily.
-pub fn begins_json(text: &[u8]) -> bool {
+pub(super) fn begins_json(text: &[u8]) -> bool {
     let text = text.trim_ascii();
     text == b"[" || (text.starts_with(b"[{") && is_json(text))
 }
 
 /// Whether a line is of that JSON for sure.
-pub fn is_json(text: &[u8]) -> bool {
+pub(super) fn is_json(text: &[u8]) -> bool {
     const LOOKED_AT: usize = 4096;
     let text = text.trim_ascii_start();
     let head = &text[..text.len().min(LOOKED_AT)];
@@ -196,7 +196,7 @@ fn unit(text: &[u8]) -> Option<(String, &[u8])> {
 }
 
 /// `1min 3.753s`, `529ms`, `0`: as systemd prints a span of time.
-pub fn span(text: &[u8]) -> Option<(Ns, &[u8])> {
+pub(super) fn span(text: &[u8]) -> Option<(Ns, &[u8])> {
     let (mut sum, mut rest) = part(text)?;
     while let Some((more, after)) = rest.strip_prefix(b" ").and_then(part) {
         (sum, rest) = (Ns(sum.0.checked_add(more.0)?), after);

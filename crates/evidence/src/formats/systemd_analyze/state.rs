@@ -34,10 +34,10 @@ const NAMES_MAX: usize = 1 << 12;
 const ALL_NAMES_MAX: usize = 1 << 21;
 
 /// A stamp on the manager's clock: none where it never happened.
-pub type Stamp = Option<Ns>;
+pub(crate) type Stamp = Option<Ns>;
 
 /// Stretches that the manager stamps of its own work, by the words of its properties, and what they are called.
-pub const WORK: [(&str, &str, &str); 3] = [
+pub(crate) const WORK: [(&str, &str, &str); 3] = [
     ("SecurityStart", "SecurityFinish", "set up security"),
     ("GeneratorsStart", "GeneratorsFinish", "run generators"),
     ("UnitsLoadStart", "UnitsLoadFinish", "load units"),
@@ -45,7 +45,7 @@ pub const WORK: [(&str, &str, &str); 3] = [
 
 /// What the manager says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Manager {
+pub(crate) struct Manager {
     /// How long before the kernel the firmware began.
     pub firmware: Stamp,
     /// How long before the kernel the loader began.
@@ -64,17 +64,17 @@ pub struct Manager {
 
 /// What it says of a unit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Unit {
+pub(crate) struct Unit {
     /// Its name, and others that it goes by.
     pub name: String,
     /// Its other names.
     pub aliases: Vec<String>,
     /// When it last began to start.
-    pub inactive_exit: Stamp,
+    pub(crate) inactive_exit: Stamp,
     /// When it was last active.
-    pub active_enter: Stamp,
+    pub(crate) active_enter: Stamp,
     /// When it was last done.
-    pub inactive_enter: Stamp,
+    pub(crate) inactive_enter: Stamp,
     /// Whether it has failed.
     pub failed: bool,
     /// Units that it is ordered after.
@@ -91,7 +91,7 @@ pub struct Unit {
 
 /// All that was said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct State {
+pub(crate) struct State {
     /// Of the manager.
     pub manager: Manager,
     /// Of units, in the order of the text.
@@ -110,7 +110,7 @@ enum Within {
 
 /// Reads texts, one after the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reader {
+pub(crate) struct Reader {
     /// What a `systemctl show` said: stamps are exact.
     pub exact: State,
     /// What a dump said: stamps are whole seconds.
@@ -121,7 +121,7 @@ pub struct Reader {
 }
 
 /// Whether a line is of such a text for sure.
-pub fn is_line(line: &[u8]) -> bool {
+pub(crate) fn is_line(line: &[u8]) -> bool {
     if line.starts_with(b"-> Unit ") || line.starts_with(b"Timestamp ") && dump_manager(line).is_some() {
         return true;
     }
@@ -167,7 +167,7 @@ fn name(text: &[u8]) -> String {
 
 impl Reader {
     /// Takes a line, if it is one of these.
-    pub fn line(&mut self, line: &[u8], place: impl FnOnce() -> String, diagnostics: &mut Diagnostics) -> bool {
+    pub(crate) fn line(&mut self, line: &[u8], place: impl FnOnce() -> String, diagnostics: &mut Diagnostics) -> bool {
         if let Some(unit) = line.strip_prefix(b"-> Unit ") {
             self.end_unit(place, diagnostics);
             self.dump();
@@ -198,7 +198,7 @@ impl Reader {
     }
 
     /// What was read of a text that ends here.
-    pub fn end(&mut self, place: impl FnOnce() -> String, diagnostics: &mut Diagnostics) {
+    pub(crate) fn end(&mut self, place: impl FnOnce() -> String, diagnostics: &mut Diagnostics) {
         self.end_unit(place, diagnostics);
         // Without the kernel's zero they are dates.
         if self.within == (Within::Dump { zero: None }) {
@@ -208,7 +208,7 @@ impl Reader {
     }
 
     /// Whether nothing was said.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         let says = |state: &State| state.units.is_empty() && state.manager == Manager::default();
         says(&self.exact) && says(&self.wall)
     }
@@ -333,7 +333,7 @@ impl Reader {
 
 impl State {
     /// What its times count from: in a container the manager's own start.
-    pub fn zero(&self) -> Ns {
+    pub(crate) fn zero(&self) -> Ns {
         Some(&self.manager)
             .filter(|manager| manager.is_contained)
             .and_then(|manager| manager.userspace)
@@ -343,7 +343,7 @@ impl State {
 
 impl Unit {
     /// When its last start began, and when that was over: active, or done, or failed; none while it goes on.
-    pub fn times(&self) -> Option<(Ns, Stamp)> {
+    pub(crate) fn times(&self) -> Option<(Ns, Stamp)> {
         let start = self.inactive_exit.or(self.active_enter)?;
         let over = [self.active_enter, self.inactive_enter].into_iter().flatten().filter(|at| *at >= start).min();
         Some((start, over))

@@ -17,12 +17,12 @@ const CONTAINERS: [&[u8]; 10] = [
     b"container-other",
 ];
 
-pub fn is_container(word: &[u8]) -> bool {
+pub(super) fn is_container(word: &[u8]) -> bool {
     CONTAINERS.contains(&word)
 }
 
 /// `Tue 2026-11-24 13:30:55 UTC` as seconds of a calendar without zones: all stamps of a text are in one zone.
-pub fn seconds(text: &[u8]) -> Option<i64> {
+pub(super) fn seconds(text: &[u8]) -> Option<i64> {
     let (day, rest) = text.split_at_checked(4)?;
     if !day[..3].iter().all(u8::is_ascii_alphabetic) || day[3] != b' ' {
         return None;
@@ -47,12 +47,12 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// Whole seconds.
-pub fn whole(seconds: i64) -> Ns {
+pub(super) fn whole(seconds: i64) -> Ns {
     Ns(seconds.saturating_mul(1_000_000_000))
 }
 
 /// How long after `zero` that is; none where it is before, or there is no zero.
-pub fn since(zero: Option<i64>, seconds: i64) -> Option<Ns> {
+pub(super) fn since(zero: Option<i64>, seconds: i64) -> Option<Ns> {
     Some(seconds - zero?).filter(|since| *since >= 0).map(whole)
 }
 

@@ -27,12 +27,12 @@ pub(crate) struct Formats {
 
 impl Formats {
     /// True if it has the format of any event.
-    pub fn has_any(&self) -> bool {
+    pub(crate) fn has_any(&self) -> bool {
         !self.numbers.is_empty()
     }
 
     /// Adds the format of one event. Malformed formats are left out; their events are then unknown.
-    pub fn add(&mut self, format: &[u8]) {
+    pub(crate) fn add(&mut self, format: &[u8]) {
         let after =
             |key: &[u8]| Lines::new(format).find_map(|line| line.bytes.strip_prefix(key)).map(<[u8]>::trim_ascii);
         let Some(name) = after(b"name: ") else { return };

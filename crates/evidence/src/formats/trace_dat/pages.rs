@@ -40,7 +40,7 @@ pub(super) struct Items<'a> {
 
 impl<'a> Items<'a> {
     /// Reads the records of a file.
-    pub fn of(parts: &'a Parts<'a>) -> Items<'a> {
+    pub(super) fn of(parts: &'a Parts<'a>) -> Items<'a> {
         let bytes = parts.cpus.iter().map(|cpu| cpu.pages.len()).sum();
         let mut items = Items { all: Vec::new(), damaged: 0, beyond: 0, most: records_max(bytes, ITEM_COST), parts };
         for (of, cpu) in parts.cpus.iter().enumerate() {
@@ -53,7 +53,7 @@ impl<'a> Items<'a> {
     }
 
     /// A record's bytes.
-    pub fn record(&self, item: &Item) -> &'a [u8] {
+    pub(super) fn record(&self, item: &Item) -> &'a [u8] {
         &self.parts.cpus[item.of].pages[item.from..item.to]
     }
 

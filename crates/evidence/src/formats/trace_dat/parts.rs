@@ -17,17 +17,17 @@ const PAGE_BYTES_MAX: u32 = 1 << 20;
 
 /// The numbers of the options. Version 7's sections have the same numbers.
 mod option {
-    pub const DONE: u16 = 0;
-    pub const CPUSTAT: u16 = 2;
-    pub const BUFFER: u16 = 3;
-    pub const TRACECLOCK: u16 = 4;
-    pub const TSC2NSEC: u16 = 14;
-    pub const HEADER_INFO: u16 = 16;
-    pub const FTRACE_EVENTS: u16 = 17;
-    pub const EVENT_FORMATS: u16 = 18;
-    pub const KALLSYMS: u16 = 19;
-    pub const CMDLINES: u16 = 21;
-    pub const BUFFER_TEXT: u16 = 22;
+    pub(super) const DONE: u16 = 0;
+    pub(super) const CPUSTAT: u16 = 2;
+    pub(super) const BUFFER: u16 = 3;
+    pub(super) const TRACECLOCK: u16 = 4;
+    pub(super) const TSC2NSEC: u16 = 14;
+    pub(super) const HEADER_INFO: u16 = 16;
+    pub(super) const FTRACE_EVENTS: u16 = 17;
+    pub(super) const EVENT_FORMATS: u16 = 18;
+    pub(super) const KALLSYMS: u16 = 19;
+    pub(super) const CMDLINES: u16 = 21;
+    pub(super) const BUFFER_TEXT: u16 = 22;
 }
 
 /// A CPU and its pages.
@@ -39,7 +39,7 @@ pub(super) struct Cpu<'a> {
 /// The rule that converts a counter's ticks to nanoseconds.
 #[derive(Clone, Copy)]
 pub(super) struct TscToNs {
-    pub multiplier: u32,
+    pub(crate) multiplier: u32,
     pub shift: u32,
     pub offset: u64,
 }
@@ -47,15 +47,15 @@ pub(super) struct TscToNs {
 /// The places in a page of the number of used bytes and of its records.
 #[derive(Clone, Copy)]
 pub(super) struct PageHead {
-    pub used_at: usize,
-    pub used_bytes: usize,
-    pub data_at: usize,
+    pub(crate) used_at: usize,
+    pub(crate) used_bytes: usize,
+    pub(crate) data_at: usize,
 }
 
 /// The parts of a file.
 pub(super) struct Parts<'a> {
-    pub long_bytes: u8,
-    pub page_bytes: usize,
+    pub(crate) long_bytes: u8,
+    pub(crate) page_bytes: usize,
     pub head: PageHead,
     pub formats: Formats,
     pub kallsyms: Cow<'a, [u8]>,
@@ -63,7 +63,7 @@ pub(super) struct Parts<'a> {
     pub threads: Cow<'a, [u8]>,
     pub cpus: Vec<Cpu<'a>>,
     pub clock: String,
-    pub tsc_to_ns: Option<TscToNs>,
+    pub(crate) tsc_to_ns: Option<TscToNs>,
     /// Records that the kernel reports as overwritten.
     pub overwritten: u64,
     /// True if a part is missing that the file refers to.
@@ -78,7 +78,7 @@ pub(super) struct Parts<'a> {
 
 impl<'a> Parts<'a> {
     /// Reads a file. If it cannot be read: the reason.
-    pub fn read(file: &'a [u8]) -> Result<Parts<'a>, &'static str> {
+    pub(super) fn read(file: &'a [u8]) -> Result<Parts<'a>, &'static str> {
         let mut bytes = Bytes(file);
         let (version, mut parts) = Parts::begun(&mut bytes)?;
         let whole = if version == b"6" { parts.version_6(file, bytes) } else { parts.version_7(file, bytes) };

@@ -11,7 +11,7 @@ use timeline::{
 
 /// The tracks that the boot path goes through, in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Chain {
+pub(super) struct Chain {
     pub loader: Option<TrackId>,
     pub main: Option<TrackId>,
     /// Process 1.
@@ -20,14 +20,14 @@ pub struct Chain {
 
 impl Chain {
     /// Returns the last of these that the log has.
-    pub fn last(&self) -> Option<TrackId> {
+    pub(super) fn last(&self) -> Option<TrackId> {
         self.init.or(self.main).or(self.loader)
     }
 }
 
 /// A stretch of the path whose thread logs nothing more. Its outermost function does not return, so the thread still
 /// ran; what ran inside that function is unknown.
-pub struct Silent {
+pub(super) struct Silent {
     pub track: TrackId,
     pub from: u64,
     pub to: u64,
@@ -37,7 +37,7 @@ pub struct Silent {
 }
 
 /// Adds the phases, the links between the chain's threads, the end of the kernel's part, and the warnings.
-pub struct Boot<'a> {
+pub(super) struct Boot<'a> {
     pub log: &'a Log,
     pub order: &'a Order,
     pub clock: &'a Clock,
@@ -53,7 +53,7 @@ impl Boot<'_> {
     }
 
     /// Makes each thread of the chain the creator of the next one.
-    pub fn link(&mut self) {
+    pub(super) fn link(&mut self) {
         let known = &self.order.known;
         let Chain { loader, main, init } = self.chain;
         if let (Some(loader), Some(main), Some((ticks, _))) = (loader, main, known.kernel) {
@@ -91,7 +91,7 @@ impl Boot<'_> {
 
     /// Adds the phases' boundaries, each with the record that shows it. `unknown_from`: from then on nothing is known
     /// of the path's thread.
-    pub fn phases(&mut self, unknown_from: Option<u64>) {
+    pub(super) fn phases(&mut self, unknown_from: Option<u64>) {
         let known = &self.order.known;
         let mut phases = Vec::new();
         if let (Some(_), Some((ticks, _))) = (self.chain.loader, known.first) {
@@ -125,7 +125,7 @@ impl Boot<'_> {
     }
 
     /// Warns of a stretch of which only the outermost function is known.
-    pub fn silent(&mut self, silent: Silent) {
+    pub(super) fn silent(&mut self, silent: Silent) {
         let Silent { track, from, to, outer, inner } = silent;
         let (at, from, to) = (self.time(from), self.log_time(from), self.log_time(to));
         let timeline = &mut *self.timeline;
@@ -137,7 +137,7 @@ impl Boot<'_> {
 
     /// Sets the end of the kernel's part, or the nearest thing known. `open`: functions that the path's thread never
     /// left.
-    pub fn end(&mut self, ending: &Ending, open: &[String]) {
+    pub(super) fn end(&mut self, ending: &Ending, open: &[String]) {
         let at = self.time(ending.ticks);
         let evidence = self.shown_by(&ending.kind);
         self.timeline.end = Some(End { at, error: self.error, track: self.chain.last(), evidence });
@@ -189,7 +189,7 @@ impl Boot<'_> {
     }
 
     /// Warns of a log that its buffer cut, or that lacks a part.
-    pub fn cut(&mut self) {
+    pub(super) fn cut(&mut self) {
         let known = &self.order.known;
         let records = known.kernel_records.saturating_add(usize::try_from(self.order.damaged).unwrap_or(usize::MAX));
         let dropped = self.order.dropped;
@@ -221,7 +221,7 @@ impl Boot<'_> {
 
 /// The evidence for the end of the kernel's part.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(super) enum Kind {
     /// `EXIT start_init`.
     Reached,
     /// Process 1 forked this process: it was in user space by then.
@@ -232,16 +232,16 @@ pub enum Kind {
 
 /// The end of the boot path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ending {
+pub(super) struct Ending {
     pub kind: Kind,
     pub ticks: u64,
     /// The first fork by process 1 (time and child), if it is before the log's first record: then process 1 was already
     /// in user space.
-    pub too_early: Option<(u64, ProcessNamed)>,
+    pub(crate) too_early: Option<(u64, ProcessNamed)>,
 }
 
 /// Returns the best end that a log gives; `None` for an empty log.
-pub fn ending(log: &Log, order: &Order) -> Option<Ending> {
+pub(super) fn ending(log: &Log, order: &Order) -> Option<Ending> {
     let known = &order.known;
     if let Some((ticks, _)) = known.exit(Role::StartInit) {
         return Some(Ending { kind: Kind::Reached, ticks, too_early: None });

@@ -17,7 +17,7 @@ use timeline::{Ns, Os};
 
 /// The system and its machine. The first statement about each counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
+pub(crate) struct Facts {
     pub os: Option<Os>,
     pub release: Option<String>,
     pub cpus: Option<u32>,
@@ -26,7 +26,7 @@ pub struct Facts {
 
 impl Facts {
     /// Reads a line. Returns true if it has any of these facts.
-    pub fn line(&mut self, text: &[u8]) -> bool {
+    pub(crate) fn line(&mut self, text: &[u8]) -> bool {
         if !text.first().is_some_and(|first| b"FNrthS".contains(first)) {
             return false;
         }
@@ -77,20 +77,20 @@ fn memory(text: &[u8]) -> Option<u64> {
 
 /// A message whose printing function is in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Message {
+pub(super) enum Message {
     /// The message that the SYSINIT of this name prints.
     Sysinit(&'static str),
 }
 
 /// A message and the time when it appeared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Said {
+pub(super) struct Said {
     pub message: Message,
     pub at: Ns,
 }
 
 /// Returns the message and its time if the log has its function too and a logger stamped the line.
-pub fn said(text: &[u8], stamp: Option<Ns>) -> Option<Said> {
+pub(super) fn said(text: &[u8], stamp: Option<Ns>) -> Option<Said> {
     let at = stamp?;
     let sysinit = match text {
         _ if text.starts_with(b"Copyright (c) 1992-") => "announce",

@@ -11,7 +11,13 @@ use timeline::{Clock, DiagnosticKind, NameId, Ns, Ticks, Timeline, TrackId, Wait
 const MATTERS: i64 = 100;
 
 /// Notes each holder that would be charged much less time if there was one CPU. `O(n log n)`.
-pub fn note(log: &Log, order: &Order, clock: &Clock, (tracks, ends): (&[TrackId], u64), timeline: &mut Timeline) {
+pub(super) fn note(
+    log: &Log,
+    order: &Order,
+    clock: &Clock,
+    (tracks, ends): (&[TrackId], u64),
+    timeline: &mut Timeline,
+) {
     let knows = timeline.cpu_count > 0 || log.facts.cpus.is_some() || !timeline.occupancy.is_empty();
     if knows || timeline.holds.is_empty() {
         return;

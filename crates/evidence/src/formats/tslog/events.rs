@@ -44,7 +44,7 @@ enum Event {
 }
 
 /// Places the records of all lives on the timeline.
-pub struct Builder<'a> {
+pub(super) struct Builder<'a> {
     log: &'a Log,
     order: &'a Order,
     clock: &'a Clock,
@@ -61,29 +61,29 @@ pub struct Builder<'a> {
 
 /// The end of the boot path, and the tracks that it goes through.
 #[derive(Clone, Copy)]
-pub struct PathEnd<'a> {
+pub(super) struct PathEnd<'a> {
     pub chain: Chain,
     pub ending: Option<&'a Ending>,
     /// The tick of process 1's first record: from then on the path is on its thread.
-    pub init_begins: Option<u64>,
+    pub(crate) init_begins: Option<u64>,
     /// The log's last tick.
-    pub log_ends: u64,
+    pub(crate) log_ends: u64,
 }
 
 /// Things that the log leaves open at the end of the boot path.
 #[derive(Default)]
-pub struct LeftOpen {
+pub(super) struct LeftOpen {
     /// Functions that the path's last thread entered and never left, outermost first.
     pub names: Vec<String>,
     /// The tick of the last known activity of a path thread that logs nothing more while the path stays on it.
-    pub unknown_from: Option<u64>,
+    pub(crate) unknown_from: Option<u64>,
     /// A stretch of which only the outermost function is known.
     pub silent: Option<Silent>,
 }
 
 /// Process 1 in user space, on the track of its thread. Its span contains what the kernel then does for it.
 #[derive(Clone, Copy)]
-pub struct Process1 {
+pub(super) struct Process1 {
     pub track: TrackId,
     pub from: Ns,
     pub to: Ns,
@@ -108,7 +108,7 @@ struct Open {
 }
 
 impl<'a> Builder<'a> {
-    pub fn new(
+    pub(super) fn new(
         log: &'a Log,
         order: &'a Order,
         clock: &'a Clock,
@@ -128,7 +128,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Places one life's records. The caller passes lives in the order of their tracks, so that spans are added sorted.
-    pub fn life(&mut self, life: &Life, track: TrackId) {
+    pub(super) fn life(&mut self, life: &Life, track: TrackId) {
         let mut open = Open::default();
         let mut piece = 0;
         let mut process_1 = self.process_1.filter(|p| p.track == track);
@@ -320,7 +320,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Counts unmatched holds and releases once all lives are placed.
-    pub fn finish(self) -> LeftOpen {
+    pub(super) fn finish(self) -> LeftOpen {
         let diagnostics = &mut self.timeline.diagnostics;
         for unmatched in self.unmatched.into_values() {
             let Unmatched { holds: (holds, held_at), releases: (releases, released_at) } = unmatched;

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 /// Returns the index of the record in `run` before which a part is missing. `main` is the life that the path is on;
 /// `strangers` are records that begin a life with an exit, in order. Each record's `thread` is already its life.
-pub fn hole(log: &Log, run: Range<usize>, main: u32, strangers: &[usize]) -> Option<usize> {
+pub(super) fn hole(log: &Log, run: Range<usize>, main: u32, strangers: &[usize]) -> Option<usize> {
     let records = &log.records[run.clone()];
     let latest = strangers.iter().rfind(|i| run.contains(i))?;
     let last = run.start + records.iter().rposition(|r| r.thread == main)?;
@@ -29,7 +29,7 @@ pub fn hole(log: &Log, run: Range<usize>, main: u32, strangers: &[usize]) -> Opt
 }
 
 /// The least number of open entries for a loss: the outermost function may never return, but those inside it do.
-pub const DEEP: usize = 2;
+pub(super) const DEEP: usize = 2;
 
 /// The number of entries of a life that are open at the end of `run`.
 fn depth(log: &Log, run: Range<usize>, life: u32) -> usize {

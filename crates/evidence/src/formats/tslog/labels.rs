@@ -7,7 +7,7 @@ use std::hash::BuildHasher;
 
 /// Functions with a meaning for the log's reader: they run once, and each marks a point of the boot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Role {
+pub(super) enum Role {
     #[default]
     None,
     Loader,
@@ -36,12 +36,12 @@ impl Role {
 
     /// The role on a thread: only thread 0x0 is the loader.
     #[inline]
-    pub fn on(self, thread: u64) -> Role {
+    pub(super) fn on(self, thread: u64) -> Role {
         if self == Role::Loader && thread != 0 { Role::None } else { self }
     }
 
     /// The role's bit in a set.
-    pub fn bit(self) -> u8 {
+    pub(super) fn bit(self) -> u8 {
         match self {
             Role::None => 0,
             role => 1 << role as u8,
@@ -51,7 +51,7 @@ impl Role {
 
 /// Texts by number.
 #[derive(Debug)]
-pub struct Labels {
+pub(super) struct Labels {
     text: Vec<u8>,
     /// `ends[number]` is where a text ends; it starts where the one before it ends.
     ends: Vec<usize>,
@@ -97,7 +97,7 @@ impl Default for Labels {
 impl Labels {
     /// Returns the number of a text, new or known.
     #[inline]
-    pub fn number(&mut self, text: &[u8]) -> u32 {
+    pub(super) fn number(&mut self, text: &[u8]) -> u32 {
         let ends = Ends::of(text);
         let place = ends.place();
         let recent = self.recent[place];
@@ -138,38 +138,38 @@ impl Labels {
         number
     }
 
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
 
     /// The number of texts that were cleaned.
-    pub fn cleaned(&self) -> u64 {
+    pub(super) fn cleaned(&self) -> u64 {
         self.cleaned
     }
 
     /// The number of texts replaced by [`OTHERS`] because there are too many.
-    pub fn beyond(&self) -> u64 {
+    pub(super) fn beyond(&self) -> u64 {
         self.beyond
     }
 
     /// True if the text was seen before.
-    pub fn knows(&self, text: &[u8]) -> bool {
+    pub(super) fn knows(&self, text: &[u8]) -> bool {
         let hash = self.hasher.hash_one(text);
         self.table.find(hash, |&number| slice(&self.text, &self.ends, number) == text).is_some()
     }
 
     #[inline]
-    pub fn text(&self, number: u32) -> &[u8] {
+    pub(super) fn text(&self, number: u32) -> &[u8] {
         slice(&self.text, &self.ends, number)
     }
 
     #[inline]
-    pub fn role(&self, number: u32) -> Role {
+    pub(super) fn role(&self, number: u32) -> Role {
         self.roles[number as usize]
     }
 
     /// All texts, in the order of their numbers.
-    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
         (0..timeline::number(self.ends.len())).map(|number| self.text(number))
     }
 }

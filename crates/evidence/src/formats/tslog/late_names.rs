@@ -24,7 +24,7 @@ struct Open {
 
 /// Returns the records that are late names, as indexes into `records`. `used` lists the records that count, in order.
 /// Only the threads in `renamed` are looked at: those with a `THREAD` record that is not their first. Linear.
-pub fn late_names(records: &[Record], used: impl Iterator<Item = usize>, renamed: &[u32]) -> HashSet<usize> {
+pub(super) fn late_names(records: &[Record], used: impl Iterator<Item = usize>, renamed: &[u32]) -> HashSet<usize> {
     let mut late = HashSet::new();
     if renamed.is_empty() {
         return late;

@@ -5,7 +5,7 @@ use crate::input::text::number;
 /// The type of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum What {
+pub(super) enum What {
     Enter,
     Exit,
     Thread,
@@ -14,7 +14,7 @@ pub enum What {
 
 impl What {
     /// The type's word in the log.
-    pub fn word(self) -> &'static str {
+    pub(super) fn word(self) -> &'static str {
         match self {
             What::Enter => "ENTER",
             What::Exit => "EXIT",
@@ -26,7 +26,7 @@ impl What {
 
 /// A record; its text still points into the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record<'a> {
+pub(super) struct Record<'a> {
     pub thread: u64,
     pub ticks: u64,
     pub what: What,
@@ -36,7 +36,7 @@ pub struct Record<'a> {
 
 /// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry<'a> {
+pub(super) enum Entry<'a> {
     Record(Record<'a>),
     /// Thread and ticks, but no known word.
     Unknown,
@@ -48,7 +48,7 @@ pub enum Entry<'a> {
 
 /// Parses a line.
 #[inline]
-pub fn entry(line: &[u8]) -> Entry<'_> {
+pub(super) fn entry(line: &[u8]) -> Entry<'_> {
     let Some(rest) = line.strip_prefix(b"0x") else { return Entry::Other };
     let Some((thread, rest)) = hex(rest) else { return Entry::Other };
     let Some(rest) = rest.strip_prefix(b" ") else { return if rest.is_empty() { Entry::Cut } else { Entry::Other } };
@@ -60,7 +60,7 @@ pub fn entry(line: &[u8]) -> Entry<'_> {
 
 /// Parses a record behind its thread: ticks, type, and name with detail.
 #[inline]
-pub fn after_thread(rest: &[u8]) -> Option<(u64, What, &[u8])> {
+pub(super) fn after_thread(rest: &[u8]) -> Option<(u64, What, &[u8])> {
     let (ticks, what, tail) = up_to_name(rest)?;
     let tail = trim_end(tail);
     (!tail.is_empty()).then_some((ticks, what, tail))
@@ -69,7 +69,7 @@ pub fn after_thread(rest: &[u8]) -> Option<(u64, What, &[u8])> {
 /// Parses a record behind its thread at the beginning of `rest`, before the end of its line is known: the newline is
 /// searched only behind the type. Returns the length too. The line must end with a newline.
 #[inline]
-pub fn next_after_thread(rest: &[u8]) -> Option<(u64, What, &[u8], usize)> {
+pub(super) fn next_after_thread(rest: &[u8]) -> Option<(u64, What, &[u8], usize)> {
     // None of these parts can contain a newline.
     let (ticks, what, more) = up_to_name(rest)?;
     let length = newline(more)?;
@@ -189,7 +189,7 @@ fn hex(bytes: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 /// Finds a record behind other text: a prompt, half of a message.
-pub fn behind_other_text(line: &[u8]) -> Option<Record<'_>> {
+pub(super) fn behind_other_text(line: &[u8]) -> Option<Record<'_>> {
     const LOOKED_AT: usize = 200;
     let starts = memchr::memmem::find_iter(&line[..line.len().min(LOOKED_AT)], b"0x");
     starts.skip_while(|&at| at == 0).find_map(|at| match entry(&line[at..]) {
@@ -199,13 +199,13 @@ pub fn behind_other_text(line: &[u8]) -> Option<Record<'_>> {
 }
 
 /// True if the first line is a record.
-pub fn is_record(bytes: &[u8]) -> bool {
+pub(super) fn is_record(bytes: &[u8]) -> bool {
     let line = &bytes[..memchr::memchr(b'\n', bytes).unwrap_or(bytes.len())];
     matches!(entry(line), Entry::Record(_))
 }
 
 /// Removes what consoles and sysctls leave at a line's ends: NULs, returns, spaces.
-pub fn trim(line: &[u8]) -> &[u8] {
+pub(super) fn trim(line: &[u8]) -> &[u8] {
     let begin = line.iter().take_while(|b| matches!(b, 0 | b'\r' | b' ')).count();
     trim_end(&line[begin..])
 }

@@ -25,7 +25,7 @@ use timeline::{Clock, Ns, Occupancy, OffCpu, Running, Ticks, TrackId};
 const SWITCH_MAX: Ns = Ns(50_000);
 
 /// True if an event comes from the scheduler.
-pub fn is_scheduler_event(text: &[u8]) -> bool {
+pub(super) fn is_scheduler_event(text: &[u8]) -> bool {
     event(text).is_some()
 }
 
@@ -107,7 +107,7 @@ struct LogActivity {
 }
 
 /// Returns which thread had which CPU until the tick `ends`. `O(n log n)`. Empty if the log does not show it.
-pub fn occupancy(
+pub(super) fn occupancy(
     log: &Log,
     order: &Order,
     clock: &Clock,

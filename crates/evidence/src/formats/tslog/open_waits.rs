@@ -9,7 +9,7 @@ use timeline::{DiagnosticKind, NameId, Ns, SpanId};
 
 /// A thread's waits.
 #[derive(Default)]
-pub struct Waits {
+pub(super) struct Waits {
     all: Vec<OpenWait>,
     /// The waits without an end, by topic.
     open: HashMap<NameId, Vec<usize>>,
@@ -23,7 +23,7 @@ pub struct Waits {
 
 /// A wait whose end is not logged yet.
 #[derive(Clone, Copy)]
-pub struct OpenWait {
+pub(super) struct OpenWait {
     pub from: Ns,
     pub record: Record,
     /// The first span that is entered after it began.
@@ -35,12 +35,12 @@ pub struct OpenWait {
 }
 
 impl OpenWait {
-    pub fn new(from: Ns, record: Record, next: SpanId) -> OpenWait {
+    pub(super) fn new(from: Ns, record: Record, next: SpanId) -> OpenWait {
         OpenWait { from, record, next, left: None, ran: None }
     }
 
     /// Returns when the wait ended, and the diagnostic for how that is known. `start` returns a span's beginning.
-    pub fn until(&self, start: impl Fn(SpanId) -> Ns) -> (Ns, DiagnosticKind) {
+    pub(super) fn until(&self, start: impl Fn(SpanId) -> Ns) -> (Ns, DiagnosticKind) {
         let ran = self.ran.map(start);
         let (until, problem) = match (self.left, ran) {
             (left, Some(ran)) if left.is_none_or(|left| ran < left) => (ran, DiagnosticKind::WaitLastsUntilCall),
@@ -53,7 +53,7 @@ impl OpenWait {
 
 impl Waits {
     /// Adds a wait that begins in the span `inside`, the innermost.
-    pub fn begin(&mut self, topic: NameId, wait: OpenWait, inside: Option<SpanId>) {
+    pub(super) fn begin(&mut self, topic: NameId, wait: OpenWait, inside: Option<SpanId>) {
         let number = self.all.len();
         self.all.push(wait);
         self.count += 1;
@@ -62,19 +62,19 @@ impl Waits {
     }
 
     /// Ends the innermost wait for a topic. Returns when it began.
-    pub fn end(&mut self, topic: NameId) -> Option<Ns> {
+    pub(super) fn end(&mut self, topic: NameId) -> Option<Ns> {
         let number = self.open.get_mut(&topic).and_then(Vec::pop)?;
         self.count -= 1;
         Some(self.all[number].from)
     }
 
     /// True if [`Waits::leave`] must be called for spans that are left.
-    pub fn any(&self) -> bool {
+    pub(super) fn any(&self) -> bool {
         self.count > 0 || !self.inside.is_empty()
     }
 
     /// Notes that a span was left, and all that began after it.
-    pub fn leave(&mut self, span: SpanId, at: Ns, sleeps: bool) {
+    pub(super) fn leave(&mut self, span: SpanId, at: Ns, sleeps: bool) {
         while let Some(&(_, number)) = self.inside.last().filter(|(inside, _)| *inside >= span) {
             self.all[number].left = Some(at);
             self.inside.pop();
@@ -85,7 +85,7 @@ impl Waits {
     }
 
     /// Returns the waits without an end, by topic.
-    pub fn without_end(mut self) -> HashMap<NameId, Vec<OpenWait>> {
+    pub(super) fn without_end(mut self) -> HashMap<NameId, Vec<OpenWait>> {
         self.ran.sort_unstable();
         let wait = |number: usize| {
             let wait = self.all[number];

@@ -17,7 +17,7 @@ use timeline::{DiagnosticKind, Diagnostics};
 
 /// A thread from its first record to its last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Life {
+pub(super) struct Life {
     pub thread: u64,
     /// The label of its `THREAD` record.
     pub name: Option<u32>,
@@ -30,11 +30,11 @@ pub struct Life {
 }
 
 /// The tick and the life of an event that occurs once.
-pub type Moment = (u64, u32);
+pub(super) type Moment = (u64, u32);
 
 /// A log's first and last records, and the entries and exits of functions that run once.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub(super) struct Known {
     /// The first entry into each role's function, by [`Role`].
     enters: [Option<Moment>; 7],
     /// The first exit, likewise.
@@ -45,31 +45,31 @@ pub struct Known {
     /// The latest tick, and its record.
     pub last: Option<(u64, Record)>,
     /// The number of the kernel's records.
-    pub kernel_records: usize,
+    pub(crate) kernel_records: usize,
 }
 
 impl Known {
-    pub fn enter(&self, role: Role) -> Option<Moment> {
+    pub(super) fn enter(&self, role: Role) -> Option<Moment> {
         self.enters[role as usize]
     }
 
-    pub fn exit(&self, role: Role) -> Option<Moment> {
+    pub(super) fn exit(&self, role: Role) -> Option<Moment> {
         self.exits[role as usize]
     }
 
     /// The kernel's first thread.
-    pub fn main(&self) -> Option<u32> {
+    pub(super) fn main(&self) -> Option<u32> {
         let entered = self.enter(Role::MiStartup).or_else(|| self.enter(Role::MachineDependent));
         entered.or(self.kernel).map(|(_, life)| life)
     }
 
     /// Process 1.
-    pub fn init(&self) -> Option<u32> {
+    pub(super) fn init(&self) -> Option<u32> {
         self.enter(Role::StartInit).or_else(|| self.exit(Role::StartInit)).map(|(_, life)| life)
     }
 
     /// The boot loader.
-    pub fn loader(&self) -> Option<u32> {
+    pub(super) fn loader(&self) -> Option<u32> {
         self.enter(Role::Loader)
             .or_else(|| self.exit(Role::Loader))
             .map(|(_, life)| life)
@@ -78,7 +78,7 @@ impl Known {
 }
 
 /// All records, life by life. A record's `thread` is its life; its `ticks` are corrected.
-pub struct Order {
+pub(super) struct Order {
     pub records: Vec<Record>,
     pub lives: Vec<Life>,
     pub known: Known,
@@ -89,11 +89,11 @@ pub struct Order {
     /// The number of records that the log reports as dropped for lack of room.
     pub dropped: u64,
     /// The ticks added to the kernel's so that they follow the loader's.
-    pub kernel_shift: u64,
+    pub(crate) kernel_shift: u64,
 }
 
 /// Puts the records in order. Linear.
-pub fn order(log: &mut Log, diagnostics: &mut Diagnostics) -> Order {
+pub(super) fn order(log: &mut Log, diagnostics: &mut Diagnostics) -> Order {
     let used = pieces::choose(&log.pieces, diagnostics, |piece| log.place(piece.file, piece.line));
     let ticks = used.iter().flat_map(|&piece| &log.records[log.pieces[piece].records.clone()]).map(|r| r.ticks);
     let mut placing = Placing {
@@ -180,7 +180,7 @@ fn first_in_range(ticks: impl Iterator<Item = u64> + Clone) -> u64 {
 }
 
 /// Drops processes with ticks that no counter can reach from the log's first record, or from the first fork.
-pub fn drop_out_of_range(log: &mut Log, first: Option<u64>, diagnostics: &mut Diagnostics) {
+pub(super) fn drop_out_of_range(log: &mut Log, first: Option<u64>, diagnostics: &mut Diagnostics) {
     let forks = log.users.iter().map(|user| user.forked).filter(|&forked| forked > 0);
     let latest = first.unwrap_or_else(|| first_in_range(forks)).saturating_add(LATEST_TICKS);
     let mut users = std::mem::take(&mut log.users);
@@ -439,7 +439,7 @@ impl Placing {
 }
 
 /// Ticks and names from the `THREAD` records, in order of time, to match lives with the process table.
-pub fn named_lives(lives: &[Life]) -> Vec<(u64, u32)> {
+pub(super) fn named_lives(lives: &[Life]) -> Vec<(u64, u32)> {
     let named = lives.iter().filter_map(|life| Some((life.created?.0, life.name?)));
     let mut named: Vec<(u64, u32)> = named.collect();
     named.sort_unstable();

@@ -13,7 +13,7 @@ use timeline::{DiagnosticKind, Diagnostics};
 
 /// Records that follow each other in a file.
 #[derive(Clone, Debug)]
-pub struct Piece {
+pub(super) struct Piece {
     /// The file's index.
     pub file: u32,
     /// Indexes into the log's records.
@@ -33,7 +33,7 @@ pub struct Piece {
 
 impl Piece {
     /// Creates an empty piece that will begin with `record`.
-    pub fn new(file: u32, at: usize, record: &Record) -> Piece {
+    pub(super) fn new(file: u32, at: usize, record: &Record) -> Piece {
         let ticks = (record.ticks, record.ticks);
         Piece {
             file,
@@ -48,7 +48,7 @@ impl Piece {
     }
 
     /// Adds the records up to `end`; their least and greatest ticks are given.
-    pub fn add(&mut self, end: usize, (least, greatest): (u64, u64)) {
+    pub(super) fn add(&mut self, end: usize, (least, greatest): (u64, u64)) {
         self.records.end = end;
         let (first, last) = if self.after_loader { (least, greatest) } else { self.ticks };
         self.ticks = (first.min(least), last.max(greatest));
@@ -56,7 +56,7 @@ impl Piece {
     }
 
     /// Notes if the last record begins or ends one of the functions with a role.
-    pub fn mark(&mut self, what: What, role: Role) {
+    pub(super) fn mark(&mut self, what: What, role: Role) {
         match what {
             What::Enter if role != Role::Main || self.records.len() == 1 => self.entered |= role.bit(),
             What::Exit if role == Role::StartInit => self.ends = true,
@@ -69,12 +69,12 @@ impl Piece {
     /// first function of many threads is called `main`: it counts only if it was the log's first and time has
     /// restarted.
     #[inline]
-    pub fn entered(&self, role: Role, ticks: u64) -> bool {
+    pub(super) fn entered(&self, role: Role, ticks: u64) -> bool {
         self.entered & role.bit() != 0 && (role != Role::Main || self.begins_at(ticks))
     }
 
     /// True if all its records are at `ticks` or later.
-    pub fn begins_at(&self, ticks: u64) -> bool {
+    pub(super) fn begins_at(&self, ticks: u64) -> bool {
         ticks <= self.ticks.0
     }
 
@@ -92,7 +92,7 @@ impl Piece {
 const MOST_PIECES: usize = 1000;
 
 /// Returns the pieces to use, in order of time. `place` formats where a piece begins.
-pub fn choose(all: &[Piece], diagnostics: &mut Diagnostics, place: impl Fn(&Piece) -> String) -> Vec<usize> {
+pub(super) fn choose(all: &[Piece], diagnostics: &mut Diagnostics, place: impl Fn(&Piece) -> String) -> Vec<usize> {
     let mut by_rank: Vec<usize> = (0..all.len()).collect();
     by_rank.sort_by_key(|&i| std::cmp::Reverse(all[i].rank()));
     let mut used: Vec<usize> = Vec::new();

@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 use timeline::{Clock, DiagnosticKind, NameId, Ns, Process, SpanKind, SpanRow, Ticks, Timeline, TrackId, TrackKind};
 
 /// The process table with names and times.
-pub struct Processes {
+pub(super) struct Processes {
     /// Each process stands after its parent.
     table: Vec<Process>,
     /// The time of the last known event of the boot.
@@ -18,7 +18,7 @@ pub struct Processes {
 
 impl Processes {
     /// Reads the table of a log whose last record is at `last`.
-    pub fn new(log: &Log, lives: &[Life], clock: &Clock, last: Ns, timeline: &mut Timeline) -> Processes {
+    pub(super) fn new(log: &Log, lives: &[Life], clock: &Clock, last: Ns, timeline: &mut Timeline) -> Processes {
         for entry in log.users.iter().filter(|entry| entry.forked == 0) {
             let place = || log.place(entry.file, entry.line);
             timeline.diagnostics.note(DiagnosticKind::ProcessWithoutFork, place);
@@ -44,20 +44,20 @@ impl Processes {
     }
 
     /// Returns process 1 from the moment it left the kernel, on its thread's track.
-    pub fn process_1(&self, track: TrackId, left_kernel: Ns) -> Option<Process1> {
+    pub(super) fn process_1(&self, track: TrackId, left_kernel: Ns) -> Option<Process1> {
         let process = self.table.iter().find(|p| p.pid == 1)?;
         let from = process.start.max(left_kernel);
         Some(Process1 { track, from, to: process.end.unwrap_or(self.last).max(from), name: process.name })
     }
 
     /// The time of the last known event of the boot.
-    pub fn last(&self) -> Ns {
+    pub(super) fn last(&self) -> Ns {
         self.last
     }
 
     /// Adds a track and a span for each process; process 1 gets none if `init` is its track already. Returns the tracks
     /// by process number.
-    pub fn build(self, init: Option<TrackId>, timeline: &mut Timeline) -> HashMap<u64, TrackId> {
+    pub(super) fn build(self, init: Option<TrackId>, timeline: &mut Timeline) -> HashMap<u64, TrackId> {
         let mut tracks: HashMap<u64, TrackId> = HashMap::with_capacity(self.table.len());
         for p in &self.table {
             if let Some(init) = init.filter(|_| p.pid == 1) {

@@ -18,7 +18,7 @@ use timeline::{Clock, RateLine, RateSource};
 
 /// The source of a rate, the most exact first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Source {
+pub(super) enum Source {
     /// The note at the log's end.
     Log,
     /// `machdep.tsc_freq`.
@@ -33,7 +33,7 @@ pub enum Source {
 
 /// A rate that a line gives.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rate {
+pub(super) struct Rate {
     pub hz: f64,
     pub source: Source,
     pub file: u32,
@@ -41,13 +41,13 @@ pub struct Rate {
 }
 
 /// The rate that the recorder notes at the end of its log: `TSLOG hz 2445431964`.
-pub fn note(text: &[u8]) -> Option<f64> {
+pub(super) fn note(text: &[u8]) -> Option<f64> {
     let (hz, rest) = number(text.strip_prefix(b"TSLOG hz ")?)?;
     (rest.is_empty() && hz > 0).then_some(hz as f64)
 }
 
 /// Reads a line about the counter's rate. The caller fills in file and line.
-pub fn line(text: &[u8]) -> Option<Rate> {
+pub(super) fn line(text: &[u8]) -> Option<Rate> {
     // Quick rejection: nearly all lines lack both of the two words.
     let (hz, source) = match text {
         _ if memchr::memmem::find(text, b"freq").is_some() => tsc_freq(text).or_else(|| timecounter(text))?,
@@ -100,7 +100,7 @@ fn cpu(text: &[u8]) -> Option<(f64, Source)> {
 }
 
 /// Returns the most exact rate, and where it comes from. `place` formats where a line is.
-pub fn choose(rates: &[Rate], place: impl Fn(&Rate) -> String) -> Option<(f64, RateSource)> {
+pub(super) fn choose(rates: &[Rate], place: impl Fn(&Rate) -> String) -> Option<(f64, RateSource)> {
     let best = rates.iter().min_by_key(|rate| rate.source)?;
     let (hz, line) = match best.source {
         Source::Log => (best.hz, RateLine::LogItself),

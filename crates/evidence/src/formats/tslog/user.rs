@@ -18,7 +18,7 @@ use hashbrown::HashMap;
 
 /// A line of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub(super) struct Entry {
     pub pid: u64,
     pub parent: u64,
     pub forked: u64,
@@ -33,7 +33,7 @@ pub struct Entry {
 }
 
 /// A line of the table; its names still point into the file.
-pub struct Fields<'a> {
+pub(super) struct Fields<'a> {
     /// Process, parent, fork, exit.
     numbers: [u64; 4],
     wide: bool,
@@ -42,7 +42,7 @@ pub struct Fields<'a> {
 }
 
 /// Splits a line into fields, if it belongs to the table.
-pub fn fields(line: &[u8]) -> Option<Fields<'_>> {
+pub(super) fn fields(line: &[u8]) -> Option<Fields<'_>> {
     if !line.first()?.is_ascii_digit() || line.last() != Some(&b'"') {
         return None;
     }
@@ -59,7 +59,7 @@ pub fn fields(line: &[u8]) -> Option<Fields<'_>> {
 }
 
 /// Converts the fields; `None` if no process had the number. The caller fills in file and line.
-pub fn entry(fields: &Fields<'_>, labels: &mut Labels) -> Option<Entry> {
+pub(super) fn entry(fields: &Fields<'_>, labels: &mut Labels) -> Option<Entry> {
     let &Fields { numbers: [pid, parent, forked, exited], wide, exec, first_path } = fields;
     if parent == 0 && forked == 0 && exited == 0 && exec.is_empty() && first_path.is_empty() {
         return None;
@@ -82,7 +82,7 @@ fn names(text: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// A process of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
+pub(super) struct Node {
     /// Its index in the table.
     pub entry: usize,
     /// The number of its known ancestors.
@@ -92,7 +92,7 @@ pub struct Node {
 }
 
 /// Returns the processes with names, each after its parent, siblings by number. `O(n log n)`.
-pub fn tree(entries: &[Entry], labels: &Labels) -> Vec<Node> {
+pub(super) fn tree(entries: &[Entry], labels: &Labels) -> Vec<Node> {
     let mut by_pid: HashMap<u64, usize> = HashMap::with_capacity(entries.len());
     for (i, entry) in entries.iter().enumerate() {
         by_pid.entry(entry.pid).or_insert(i);
@@ -132,7 +132,7 @@ pub fn tree(entries: &[Entry], labels: &Labels) -> Vec<Node> {
 }
 
 /// The index of rc: the first child of process 1, by number.
-pub fn rc(entries: &[Entry]) -> Option<usize> {
+pub(super) fn rc(entries: &[Entry]) -> Option<usize> {
     (0..entries.len()).filter(|&i| entries[i].parent == 1 && entries[i].forked > 0).min_by_key(|&i| entries[i].pid)
 }
 

@@ -13,13 +13,13 @@ use timeline::{
 };
 
 /// The tick at which this part begins: rc's fork, or the first fork if there is no rc.
-pub fn begins(log: &Log) -> Option<u64> {
+pub(super) fn begins(log: &Log) -> Option<u64> {
     let rc = user::rc(&log.users).map(|rc| log.users[rc].forked);
     rc.or_else(|| log.users.iter().map(|user| user.forked).filter(|&ticks| ticks > 0).min())
 }
 
 /// Adds the processes, their waits for each other, and the end mark. `error`: the error of the table's place.
-pub fn build(log: &Log, processes: Processes, error: Ns, timeline: &mut Timeline) {
+pub(super) fn build(log: &Log, processes: Processes, error: Ns, timeline: &mut Timeline) {
     let last = processes.last();
     let tracks = processes.build(None, timeline);
     let table = std::mem::take(&mut timeline.processes);

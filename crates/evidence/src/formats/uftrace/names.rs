@@ -19,7 +19,7 @@ pub(crate) struct Functions {
 
 impl Functions {
     /// Adds lines such as `55dd3b55f000-55dd3b564000 r-xp 00000000 00:00 0    /tmp/t build-id:9033…`.
-    pub fn add_map(&mut self, bytes: &[u8]) {
+    pub(crate) fn add_map(&mut self, bytes: &[u8]) {
         for line in Lines::new(bytes).take(ENTRIES_MAX.saturating_sub(self.maps.len())) {
             let text = lossy(line.bytes);
             let mut words = text.split_ascii_whitespace();
@@ -31,7 +31,7 @@ impl Functions {
     }
 
     /// Adds lines such as `0000000000001229 t fib`, below `# path name: /tmp/t`.
-    pub fn add_symbols(&mut self, bytes: &[u8]) {
+    pub(crate) fn add_symbols(&mut self, bytes: &[u8]) {
         let path = Lines::new(bytes).find_map(|line| line.bytes.strip_prefix(b"# path name: ")).map(<[u8]>::trim_ascii);
         let Some(path) = path else { return };
         let mut all: Vec<(u64, String)> = Vec::new();
@@ -49,7 +49,7 @@ impl Functions {
     }
 
     /// Names the function at an address. Without functions of the mapped file: the file. Without a file: the address.
-    pub fn name(&self, address: u64) -> String {
+    pub(crate) fn name(&self, address: u64) -> String {
         let mapped = self.maps.iter().find(|(from, to, _)| (*from..*to).contains(&address));
         let Some((from, _, path)) = mapped else { return format!("{address:#x}") };
         let inside = address - from;
@@ -77,7 +77,7 @@ pub(crate) struct Tasks {
 
 impl Tasks {
     /// Adds the lines of `task.txt`.
-    pub fn add(&mut self, bytes: &[u8]) {
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
         for line in Lines::new(bytes).take(ENTRIES_MAX) {
             let value = |key: &[u8]| {
                 let at = memchr::memmem::find(line.bytes, key)? + key.len();
@@ -102,7 +102,7 @@ impl Tasks {
     }
 
     /// Returns a thread's program, or the program of the nearest ancestor that has one.
-    pub fn name(&self, tid: u64) -> &str {
+    pub(crate) fn name(&self, tid: u64) -> &str {
         /// A longer chain of forks is damage.
         const DEPTH_MAX: u32 = 64;
         let mut pid = self.processes.get(&tid).copied().unwrap_or(tid);
@@ -117,7 +117,7 @@ impl Tasks {
     }
 
     /// Returns the time at which a process was forked, and the process that forked it.
-    pub fn forked(&self, pid: u64) -> Option<(Ns, u64)> {
+    pub(crate) fn forked(&self, pid: u64) -> Option<(Ns, u64)> {
         self.forks.get(&pid).copied()
     }
 }

@@ -14,7 +14,7 @@ use crate::formats::symbols::Symbols;
 use timeline::{INTERRUPTS, Ns, TrackKind};
 
 /// The name of the context of user space.
-pub const USER_SPACE: &str = "user space";
+pub(crate) const USER_SPACE: &str = "user space";
 
 /// The purpose of one stack.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +29,7 @@ pub struct Context {
     /// For a stack that was first used before the kernel: the stage at that time.
     pub stage: Option<Stage>,
     /// True if it is used by the thread that has the CPU at that time: a stack for interrupts, or user space.
-    pub is_any_thread_s: bool,
+    pub(crate) is_any_thread_s: bool,
 }
 
 /// The contexts of all stacks, in the order in which the stacks were first used.
@@ -41,7 +41,7 @@ pub struct Contexts {
 }
 
 /// Numbers from here on are not numbers of threads.
-pub const NO_THREAD: u64 = 1 << 32;
+pub(crate) const NO_THREAD: u64 = 1 << 32;
 
 /// A placeholder for an idle thread whose CPU is not known yet.
 const A_CPU: u64 = u64::MAX;
@@ -92,7 +92,7 @@ impl Contexts {
     }
 
     /// The index of a node's context.
-    pub fn place(&self, node: u32) -> usize {
+    pub(crate) fn place(&self, node: u32) -> usize {
         self.of_node[node as usize] as usize
     }
 

@@ -4,7 +4,7 @@ use crate::formats::calls::{Calls, Stretch};
 
 /// A stretch, in ticks, in which a vCPU ran on one stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub(super) struct Piece {
     /// Any node of the stack.
     pub node: u32,
     pub vcpu: u16,
@@ -15,7 +15,7 @@ pub struct Piece {
 }
 
 /// All pieces, including sleeps, sorted by vCPU and then time. The last piece of each vCPU ends at `end`.
-pub fn pieces(calls: &Calls, end: u64) -> Vec<Piece> {
+pub(super) fn pieces(calls: &Calls, end: u64) -> Vec<Piece> {
     let mut switches = calls.switches.clone();
     // If two switches have the same tick, the later one in the file is the one that remains.
     switches.sort_by_key(|switch| (switch.vcpu, switch.at));
@@ -32,7 +32,7 @@ pub fn pieces(calls: &Calls, end: u64) -> Vec<Piece> {
 }
 
 /// The pieces without the stretches in which the vCPUs slept.
-pub fn awake(pieces: &[Piece], idle: &[Stretch]) -> Vec<Piece> {
+pub(super) fn awake(pieces: &[Piece], idle: &[Stretch]) -> Vec<Piece> {
     let mut idle: Vec<&Stretch> = idle.iter().filter(|sleep| sleep.from < sleep.to).collect();
     idle.sort_by_key(|sleep| (sleep.vcpu, sleep.from));
     let mut awake = Vec::with_capacity(pieces.len() + idle.len());
@@ -56,18 +56,18 @@ pub fn awake(pieces: &[Piece], idle: &[Stretch]) -> Vec<Piece> {
 }
 
 /// Adds up the overlap of pieces of one stack with stretches. Both must be in order of time.
-pub struct Overlap<'a> {
+pub(super) struct Overlap<'a> {
     pieces: &'a [Piece],
     next: usize,
 }
 
 impl<'a> Overlap<'a> {
-    pub fn new(pieces: &'a [Piece]) -> Overlap<'a> {
+    pub(super) fn new(pieces: &'a [Piece]) -> Overlap<'a> {
         Overlap { pieces, next: 0 }
     }
 
     /// Ticks of `from..to` that lie in pieces.
-    pub fn of(&mut self, from: u64, to: u64) -> u64 {
+    pub(super) fn of(&mut self, from: u64, to: u64) -> u64 {
         while self.pieces.get(self.next).is_some_and(|piece| piece.to <= from) {
             self.next += 1;
         }

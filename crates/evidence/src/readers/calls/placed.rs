@@ -17,13 +17,13 @@ use timeline::{Timeline, TrackId};
 const NEW_THREAD: [&str; 4] = ["ret_from_fork", "kthread", "kernel_init", "call_usermodehelper_exec_async"];
 
 /// The pieces of each context in order of time, each with its track.
-pub struct Placed {
+pub(super) struct Placed {
     of_context: Vec<Vec<(Piece, TrackId)>>,
 }
 
 impl Placed {
     /// Finds the track of each piece. `tracks` has one track for each context; `runners` is from the trace.
-    pub fn new(
+    pub(super) fn new(
         calls: &Calls,
         symbols: &Symbols,
         contexts: &Contexts,
@@ -85,14 +85,14 @@ impl Placed {
     }
 
     /// The track that the stack belonged to at a tick. If two pieces meet there, `later` chooses the later one.
-    pub fn at(&self, place: usize, tick: u64, later: bool) -> Option<TrackId> {
+    pub(super) fn at(&self, place: usize, tick: u64, later: bool) -> Option<TrackId> {
         let pieces = &self.of_context[place];
         let before = pieces.partition_point(|(piece, _)| piece.from < tick || (later && piece.from == tick));
         Some(pieces.get(before.checked_sub(1)?)?.1)
     }
 
     /// The track that the stack belonged to while this vCPU was on it, at or up to the tick.
-    pub fn on(&self, place: usize, vcpu: u16, tick: u64) -> Option<TrackId> {
+    pub(super) fn on(&self, place: usize, vcpu: u16, tick: u64) -> Option<TrackId> {
         let pieces = &self.of_context[place];
         let before = pieces.partition_point(|(piece, _)| piece.from <= tick);
         let on = |(piece, _): &&(Piece, TrackId)| piece.vcpu == vcpu && piece.to >= tick;
@@ -100,19 +100,19 @@ impl Placed {
     }
 
     /// The end of the piece that includes a tick, or of the last one before it.
-    pub fn left(&self, place: usize, tick: u64) -> Option<u64> {
+    pub(super) fn left(&self, place: usize, tick: u64) -> Option<u64> {
         let pieces = &self.of_context[place];
         let before = pieces.partition_point(|(piece, _)| piece.from <= tick).checked_sub(1)?;
         Some(pieces[before].0.to)
     }
 
     /// The last time at which a CPU was on the stack.
-    pub fn left_for_good(&self, place: usize) -> Option<u64> {
+    pub(super) fn left_for_good(&self, place: usize) -> Option<u64> {
         self.of_context[place].iter().map(|(piece, _)| piece.to).max()
     }
 
     /// Names each context after the track that it ran on most, so that the profile's paths begin with thread names.
-    pub fn name_contexts(&self, contexts: &mut Contexts, timeline: &Timeline) {
+    pub(super) fn name_contexts(&self, contexts: &mut Contexts, timeline: &Timeline) {
         for (context, pieces) in contexts.iter_mut().zip(&self.of_context) {
             let mostly = most(pieces.iter().map(|(piece, track)| (*track, piece.to - piece.from)));
             if let Some(track) = mostly.filter(|_| !context.is_any_thread_s && context.stage.is_none()) {

@@ -30,7 +30,7 @@ pub struct Named {
     /// For each node of the file, its node in the profile; `None` for nodes that ran only later.
     pub node: Vec<Option<NodeId>>,
     /// For each node of the file, true if it is a part of its parent instead of a call.
-    pub is_part: Vec<bool>,
+    pub(crate) is_part: Vec<bool>,
 }
 
 /// The call tree up to the tick `until`, with names, in instructions.
@@ -40,7 +40,7 @@ pub fn profile(followed: &Followed, until: u64, contexts: &Contexts, names: &mut
 
 /// The call tree in nanoseconds. On the host's clock, ticks count with their average length. On the guest's virtual
 /// clock, each instruction is one nanosecond.
-pub fn timed_profile(followed: &Followed, until: u64, contexts: &Contexts, names: &mut Names) -> Named {
+pub(crate) fn timed_profile(followed: &Followed, until: u64, contexts: &Contexts, names: &mut Names) -> Named {
     let rate = Rate::until(&followed.calls, until);
     let spent = |totals: &Totals| match followed.calls.clock {
         PluginClock::Virtual => totals.insns,
@@ -214,7 +214,7 @@ pub struct Share {
     /// Instructions in user space.
     pub user: u64,
     /// Instructions at the bottom of a stack, outside any known call.
-    pub unowned: u64,
+    pub(crate) unowned: u64,
 }
 
 impl Share {
@@ -244,14 +244,6 @@ impl Share {
 pub fn end(calls: &Calls) -> u64 {
     let mark = calls.marks.iter().max_by_key(|mark| (mark.kind == MarkKind::FirstUserOut, std::cmp::Reverse(mark.at)));
     mark.map_or(u64::MAX, |mark| mark.at)
-}
-
-/// The clock of the calls, in words.
-pub fn clock_words(calls: &Calls) -> &'static str {
-    match calls.clock {
-        PluginClock::Host => "host time",
-        PluginClock::Virtual => "guest instructions",
-    }
 }
 
 #[cfg(test)]

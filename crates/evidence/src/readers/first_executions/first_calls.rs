@@ -27,16 +27,16 @@ pub struct FirstCall {
     /// time: so for `start_kernel`, and for all calls on the stack of a kernel that stopped.
     pub returned: bool,
     /// The return address, which identifies the call site. It is 0 for a function that was jumped to.
-    pub returns_to: u64,
+    pub(crate) returns_to: u64,
     /// The callee's first address, if it is known.
     pub callee: Option<u64>,
     /// True if the callee was inferred: it is the function that ran for the first time right after an indirect call. A
     /// callee that had run before may have called it instead.
-    pub inferred: bool,
+    pub(crate) inferred: bool,
     /// The vCPU that called; `None` if one thread of QEMU runs several.
     pub vcpu: Option<u32>,
     /// The vCPU on which the call returned: threads move.
-    pub end_vcpu: Option<u32>,
+    pub(crate) end_vcpu: Option<u32>,
 }
 
 /// The first calls of at least a given length.
@@ -45,7 +45,7 @@ pub struct FirstCalls {
     /// In order of their starts, outer ones first.
     pub calls: Vec<FirstCall>,
     /// The time at which the kernel first switched threads, if that was seen.
-    pub first_switch: Option<Ns>,
+    pub(crate) first_switch: Option<Ns>,
 }
 
 /// Finds the first calls that took at least `min`.
@@ -254,7 +254,7 @@ pub(crate) struct Runners {
 }
 
 impl Runners {
-    pub fn new(running: &[Running]) -> Runners {
+    pub(crate) fn new(running: &[Running]) -> Runners {
         let mut by_cpu: HashMap<u32, Vec<Running>> = HashMap::new();
         for r in running {
             by_cpu.entry(r.cpu).or_default().push(*r);
@@ -263,7 +263,7 @@ impl Runners {
         Runners { by_cpu }
     }
 
-    pub fn at(&self, cpu: u32, at: Ns) -> Option<TrackId> {
+    pub(crate) fn at(&self, cpu: u32, at: Ns) -> Option<TrackId> {
         let rs = self.by_cpu.get(&cpu)?;
         let r = rs[..rs.partition_point(|r| r.from <= at)].last()?;
         (at <= r.to).then_some(r.track)

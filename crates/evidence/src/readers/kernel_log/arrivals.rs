@@ -6,7 +6,7 @@ use hashbrown::HashMap;
 use timeline::Ns;
 
 /// When a message arrived on the console, which is all that is known of those from before the kernel's clock ran.
-pub enum Arrivals<'a> {
+pub(super) enum Arrivals<'a> {
     Unknown,
     /// The log is the console.
     ByOffset(&'a Index),
@@ -15,7 +15,7 @@ pub enum Arrivals<'a> {
 }
 
 impl<'a> Arrivals<'a> {
-    pub fn by_text(console: &'a KernelLog, index: &Index) -> Self {
+    pub(super) fn by_text(console: &'a KernelLog, index: &Index) -> Self {
         let mut by_text = HashMap::new();
         for line in console.lines.iter().filter(|line| line.stamp.is_none()) {
             if let Some(at) = index.arrival(line.offset) {
@@ -25,7 +25,7 @@ impl<'a> Arrivals<'a> {
         Arrivals::ByText(by_text)
     }
 
-    pub fn of(&self, log: &KernelLog, line: &Line) -> Option<Ns> {
+    pub(super) fn of(&self, log: &KernelLog, line: &Line) -> Option<Ns> {
         match self {
             Arrivals::Unknown => None,
             Arrivals::ByOffset(index) => index.arrival(line.offset),

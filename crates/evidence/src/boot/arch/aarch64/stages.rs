@@ -32,7 +32,7 @@ const IMAGE_MAX: u64 = 256 * MIB;
 const IMAGE_ALIGN: u64 = 2 * MIB;
 
 /// The recognised stages after the firmware's first block, in no order.
-pub fn stages(run: &FirstExecutions) -> Vec<Region> {
+pub(super) fn stages(run: &FirstExecutions) -> Vec<Region> {
     let blocks: Vec<Block> = run.blocks.iter().collect();
     let Some(upper) = blocks.iter().position(|b| b.address >= KERNEL_HALF) else { return Vec::new() };
     let mut found =

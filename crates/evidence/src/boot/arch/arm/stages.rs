@@ -29,7 +29,7 @@ const PAGE: u64 = 0x1000;
 const IMAGE_MAX: u64 = 128 * MIB;
 
 /// The recognised stages after the firmware's first block, in no order.
-pub fn stages(run: &FirstExecutions) -> Vec<Region> {
+pub(super) fn stages(run: &FirstExecutions) -> Vec<Region> {
     let blocks: Vec<Block> = run.blocks.iter().collect();
     let Some(upper) = blocks.iter().position(|b| b.address >= KERNEL_HALF) else { return Vec::new() };
     let mut found =

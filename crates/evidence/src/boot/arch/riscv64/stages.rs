@@ -31,7 +31,7 @@ const IMAGE_ALIGN: u64 = 2 * MIB;
 const HEADER_MAX: u64 = 0x4000;
 
 /// The recognised stages after the firmware's first block, in no order.
-pub fn stages(run: &FirstExecutions) -> Vec<Region> {
+pub(super) fn stages(run: &FirstExecutions) -> Vec<Region> {
     let blocks: Vec<Block> = run.blocks.iter().collect();
     let Some(upper) = blocks.iter().position(|b| b.address >= KERNEL_HALF) else { return Vec::new() };
     let mut found =

@@ -47,7 +47,7 @@ const DECOMPRESSOR: [u64; 2] = [MIB, MIB + 0x200];
 const SETUP_CODE: [u64; 2] = [0x1_0200, 0x9_0200];
 
 /// The recognised stages after the firmware's first block, in no order.
-pub fn stages(run: &FirstExecutions) -> Vec<Region> {
+pub(super) fn stages(run: &FirstExecutions) -> Vec<Region> {
     let upper = run.blocks.addresses().iter().position(|&address| address >= UPPER_HALF);
     // All stages are found among these blocks, except user space, which begins later.
     let blocks: Vec<Block> = run.blocks.iter().take(upper.map_or(usize::MAX, |upper| upper + 1)).collect();
