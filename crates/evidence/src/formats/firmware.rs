@@ -52,11 +52,11 @@ pub fn read(bytes: &[u8], index: &Index, diagnostics: &mut Diagnostics) -> Vec<S
 /// Adds a span from each line to the next on the firmware track. The last span ends at `until`, when another stage
 /// begins. Lines after that become marks: a loader or the kernel's setup code called the firmware.
 pub fn build(lines: &[Said], until: Ns, timeline: &mut Timeline) {
-    build_on(TRACK, said, until, timeline);
+    build_on(TRACK, lines, until, timeline);
 }
 
 /// The same on the track of that name.
-pub(crate) fn build_on(track: &str, said: &[Said], until: Ns, timeline: &mut Timeline) {
+pub(crate) fn build_on(track: &str, lines: &[Said], until: Ns, timeline: &mut Timeline) {
     let name = timeline.names.intern(track);
     let track = timeline.tracks.named(name, TrackKind::Firmware);
     let placed: Vec<(Ns, &Said)> = lines.iter().filter_map(|s| Some((s.at?, s))).collect();
