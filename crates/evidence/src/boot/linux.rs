@@ -82,10 +82,10 @@ fn note_missing(known: &[NameId], timeline: &mut Timeline) {
 
 /// If nothing says when initcalls ran, the phase “early kernel” has them in it: its name then says so.
 pub(crate) fn name_the_kernel(boot: &mut Placing<'_>) {
-    let timeline = &mut boot.timeline;
     // Another kernel has no initcalls.
     let is_other = boot.subject.os.is_known() && boot.subject.os != Os::Linux;
     let named = if is_other { Phase::Kernel } else { Phase::KernelWithInitcalls };
+    let timeline = &mut boot.timeline;
     let told_apart = timeline.boundaries.iter().any(|b| matches!(b.phase, Phase::Initcalls(_)));
     let early = timeline.boundaries.iter_mut().filter(|b| !told_apart && b.phase == Phase::EarlyKernel);
     early.for_each(|b| b.phase = named);

@@ -121,7 +121,7 @@ impl<'f> Placing<'f> {
             tracks.iter().find(|(_, t)| t.kind == TrackKind::Thread && t.id == 0 && !t.idle).map(|(id, _)| id)
         });
         let first = known.unwrap_or_else(|| {
-            let is_other = self.subject.os.is_known() && self.subject.os != Os::Linux;
+            let is_other = self.found.subject.os.is_known() && self.found.subject.os != Os::Linux;
             let name = self.timeline.names.intern(if is_other { "kernel" } else { "swapper/0" });
             self.timeline.tracks.add(name, TrackKind::Thread, 0)
         });

@@ -92,7 +92,7 @@ impl Loggers {
     }
 
     /// A line behind its stamp, for a reader that only looks ahead.
-    pub fn without_stamp<'a>(&self, line: &'a [u8]) -> &'a [u8] {
+    pub(crate) fn without_stamp<'a>(&self, line: &'a [u8]) -> &'a [u8] {
         self.form.and_then(|(_, strip)| strip(line)).map_or(line, |(_, rest)| rest)
     }
 

@@ -59,7 +59,7 @@ pub(crate) struct LoaderStamps {
 
 impl LoaderStamps {
     /// Finds the forms that at least two lines have, and whose lines are not the kernel's.
-    pub fn detect(bytes: &[u8], loggers: &Loggers) -> LoaderStamps {
+    pub(crate) fn detect(bytes: &[u8], loggers: &Loggers) -> LoaderStamps {
         let mut counts = [0_usize; FORMS.len()];
         let mut has_banner = [false; FORMS.len()];
         let mut is_kernels = [false; FORMS.len()];
@@ -78,12 +78,12 @@ impl LoaderStamps {
     }
 
     /// True if the file has any such form.
-    pub fn is_any(self) -> bool {
+    pub(crate) fn is_any(self) -> bool {
         self.forms != 0
     }
 
     /// Takes such a stamp off a line. Returns it with its form's place.
-    pub fn strip(self, text: &[u8]) -> Option<(LoaderStamp, &[u8])> {
+    pub(crate) fn strip(self, text: &[u8]) -> Option<(LoaderStamp, &[u8])> {
         if self.forms == 0 {
             return None;
         }

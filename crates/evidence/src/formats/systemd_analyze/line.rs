@@ -61,7 +61,7 @@ pub(super) fn read(text: &[u8]) -> Option<Line> {
 }
 
 /// A line without the date, the host and the sender that a journal prints before systemd's summary of a boot.
-pub fn of_journal(text: &[u8]) -> &[u8] {
+pub(super) fn of_journal(text: &[u8]) -> &[u8] {
     const FROM_SYSTEMD: &[u8] = b"systemd[1]: ";
     let Some(at) = memchr::memmem::find(text, FINISHED).filter(|at| *at > 0) else { return text };
     let is_said = text[..at].ends_with(FROM_SYSTEMD) && crate::formats::kernel_log::after_date(text).is_some();

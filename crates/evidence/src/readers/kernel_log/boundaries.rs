@@ -136,7 +136,7 @@ fn program_ran(places: &Places<'_>, from: u32, boot: &mut Placing<'_>) {
     let program = placed().filter(|line| line.number >= since).find(is_of_a_program);
     // A kernel goes on to process 1 at once. So what follows the last words of its beginning comes while process 1 runs, be it of
     // a program or not.
-    let last_words = || placed().filter(|line| user_space::frees_init(log.text(line))).last();
+    let last_words = || placed().rfind(|line| user_space::frees_init(log.text(line)));
     let follows = || {
         let last = last_words()?.number;
         placed().find(|line| line.number > last)

@@ -67,7 +67,10 @@ fn follows(lasts: Option<Phase>, begins: Phase) -> bool {
 mod tests {
     use super::*;
 
-    fn found(text: &str) -> Option<(String, Vec<(i64, String, Option<Phase>)>)> {
+    /// In milliseconds, with the name and the phase that begins.
+    type Row = (i64, String, Option<Phase>);
+
+    fn found(text: &str) -> Option<(String, Vec<Row>)> {
         let mut diagnostics = Diagnostics::default();
         let log = KernelLog::read_imported("a.log", text.as_bytes(), &mut diagnostics).unwrap();
         let kernel = loader::kernel_line(&log).unwrap_or(u32::MAX);

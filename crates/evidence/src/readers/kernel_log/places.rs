@@ -17,12 +17,12 @@ pub(super) struct Places<'a> {
 
 impl Places<'_> {
     /// The time of a line: by the kernel's stamp, else by its arrival.
-    pub fn at(&self, line: &Line) -> Option<Ns> {
+    pub(super) fn at(&self, line: &Line) -> Option<Ns> {
         self.by_kernel(line).or_else(|| self.arrivals.of(self.log, line)).or(line.host_stamp)
     }
 
     /// The time of a line by the kernel's stamp alone.
-    pub fn by_kernel(&self, line: &Line) -> Option<Ns> {
+    pub(super) fn by_kernel(&self, line: &Line) -> Option<Ns> {
         let clock = self.clock?;
         let stamp = line.stamp.or_else(|| {
             // A kernel stamps 0 what it prints before its clock runs.
@@ -32,7 +32,7 @@ impl Places<'_> {
     }
 
     /// The time of a line that may begin a phase. A recorded console has better evidence than the arrival of its lines.
-    pub fn of_boundary(&self, line: &Line) -> Option<Ns> {
+    pub(super) fn of_boundary(&self, line: &Line) -> Option<Ns> {
         self.by_kernel(line).or(line.host_stamp.filter(|_| self.is_imported))
     }
 
@@ -41,7 +41,7 @@ impl Places<'_> {
     /// Until the kernel has a good clocksource its clock loses ticks: a tenth of the time was seen under TCG, more on a
     /// busy host. Where the clock was only compared near process 1, that is the error of what is far from it. Where it
     /// goes through messages on the way, the error is what it lost between the two around.
-    pub fn error(&self, line: &Line, boot: &Placing<'_>) -> Ns {
+    pub(super) fn error(&self, line: &Line, boot: &Placing<'_>) -> Ns {
         let (Some(clock), Some(stamp)) = (self.clock, line.stamp.or(line.before_clock.then_some(Ns::ZERO))) else {
             return boot.arrival_error();
         };
