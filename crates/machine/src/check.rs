@@ -7,6 +7,7 @@ use crate::guest_profiles::profile_of;
 use crate::option_table::{Booter, refuse_unsupported};
 use crate::profile::GuestProfile;
 use crate::refusal::text;
+use crate::vmm::WHY_NOT_REPEATED;
 use crate::vmm::serial::Address;
 use crate::{Error, RecordOptions, arch, host, image, root, vmm};
 use recording::Field;
@@ -283,10 +284,6 @@ impl RecordOptions {
         Ok(())
     }
 }
-
-/// The reason why a device makes one boot differ from the next.
-pub(crate) const WHY_NOT_REPEATED: &str =
-    "its requests are answered by the host's clock, and the boot would not repeat";
 
 /// The error of a pattern in one line: the regex library draws a picture and puts its explanation last.
 fn pattern_error(pattern: &str, error: &regex::Error) -> Error {

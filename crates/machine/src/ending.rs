@@ -112,7 +112,7 @@ pub(crate) fn ending(
     now_ns: i64,
     stop: bool,
 ) -> Option<Ending> {
-    let late = facts.listened_ns.max(now_ns) >= timeout_ns(options);
+    let late = facts.listened_ns.max(now_ns) >= options.timeout_ns();
     if let Some(end) = end_mark(options, profile, facts) {
         if line_goes_on(facts, &end, now_ns) && !stop && !late {
             return None;
@@ -163,12 +163,6 @@ pub(crate) fn ending(
         };
         at(OutcomeKind::Timeout, &detail, now_ns)
     })
-}
-
-/// The time limit of a recording.
-pub(crate) fn timeout_ns(options: &RecordOptions) -> i64 {
-    let ms = options.observe.timeout_ms.unwrap_or(u64::MAX);
-    i64::try_from(ms).unwrap_or(i64::MAX).saturating_mul(1_000_000)
 }
 
 /// The ending at the end mark. If a requested change to the guest's code is missing, this boot is not the requested one.

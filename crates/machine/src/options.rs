@@ -33,6 +33,12 @@ impl RecordOptions {
         RecordOptions { guest, ..RecordOptions::default() }
     }
 
+    /// The time limit of the recording.
+    pub(crate) fn timeout_ns(&self) -> i64 {
+        let ms = self.observe.timeout_ms.unwrap_or(u64::MAX);
+        i64::try_from(ms).unwrap_or(i64::MAX).saturating_mul(1_000_000)
+    }
+
     /// The I/O port of the firmware's debug log, if the guest has one and it is recorded.
     pub(crate) fn firmware_port(&self) -> Option<u16> {
         // Only QEMU's machines have firmware with such a port.

@@ -13,8 +13,9 @@ use recording::{
 
 use crate::awaited::Awaited;
 use crate::clock::Moment;
-use crate::ending::{Ending, cut_short, end_mark, ending, timeout_ns};
+use crate::ending::{Ending, cut_short, end_mark, ending};
 use crate::functions::Plan;
+use crate::guest_channel::{GuestChannel, Wire};
 use crate::host::memory_file;
 use crate::kernel_line::{Added, KernelLine, kernel_line};
 use crate::memory::TraceImage;
@@ -22,7 +23,6 @@ use crate::options::RecordOptions;
 use crate::profile::{GuestProfile, Log};
 use crate::refusal::{Text, Words, text};
 use crate::stops::{Names, OnStacks};
-use crate::vmm::channel::{GuestChannel, Wire};
 use crate::vmm::{Exit, Instruments, Launch, Program};
 use crate::watch::{Facts, Finished, Watch, free_port};
 use crate::{
@@ -369,7 +369,7 @@ fn boot(options: &RecordOptions, profile: &GuestProfile, watch: &mut Watch<'_>) 
         let is_stopped = watch.is_stopped();
         if let Some(ending) = ending(options, profile, &watch.facts, now_ns, is_stopped) {
             // Rounds that lie ready are evidence too, if there is time to read them.
-            let has_time = !is_stopped && watch.facts.listened_ns < timeout_ns(options);
+            let has_time = !is_stopped && watch.facts.listened_ns < options.timeout_ns();
             if !(has_time && watch.has_rounds()) {
                 return Ok(ending);
             }

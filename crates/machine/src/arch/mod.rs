@@ -16,8 +16,8 @@ use std::borrow::Cow;
 use recording::GuestSpec;
 
 use crate::Error;
+use crate::guest_channel::GuestChannel;
 use crate::refusal::text;
-use crate::vmm::channel::GuestChannel;
 use recording::Field;
 
 /// A Linux kernel's page tables and its unwind tables. Only those of x86-64 can be read yet.
@@ -249,9 +249,9 @@ pub(crate) fn kvm_instructions_per_s() -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::guest_channel::Wire;
     use crate::kernel_line::{Added, kernel_line};
     use crate::profile::GuestProfile;
-    use crate::vmm::channel::Wire;
     use guest_init::port::PortEvent;
 
     /// A channel that carries nothing.

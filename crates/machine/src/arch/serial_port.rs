@@ -5,7 +5,7 @@ use std::fmt;
 
 use guest_init::port::{PortEvent, PortReader};
 
-use crate::vmm::channel::{GuestChannel, Wire};
+use crate::guest_channel::{GuestChannel, Wire};
 
 /// A serial port of a board.
 #[derive(Clone, Copy, Debug)]

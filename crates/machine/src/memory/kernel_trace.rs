@@ -3,12 +3,11 @@
 //!
 //! The guest needs only a command line that switches events on (`trace_event=`): no process, no mount, no file system. So a guest with its
 //! own init can be recorded up to the service that matters. The kernel's image must have the table of its symbols with variables
-//! (`CONFIG_KALLSYMS_ALL`) and its types ([`btf`], `CONFIG_DEBUG_INFO_BTF`); Debian's kernels have both. The kernel's VMCOREINFO note says
+//! (`CONFIG_KALLSYMS_ALL`) and its types ([`btf`](super::btf), `CONFIG_DEBUG_INFO_BTF`); Debian's kernels have both. The kernel's VMCOREINFO note says
 //! where it runs.
 //!
 //! [`ring`] reads the records, and `trace_records` formats them as lines. Nothing in the guest's memory is trusted.
 
-mod btf;
 mod ring;
 
 use std::collections::HashMap;
@@ -16,11 +15,11 @@ use std::io;
 
 use object::read::{Object, ObjectSection};
 
+use super::btf::Btf;
 use super::kernel_log::{Located, located};
 use super::{PhysicalMemory, TaskList};
 use crate::arch::paging::{Space, View};
 use crate::kernel_image::{self, NoFunctions};
-pub(super) use btf::Btf;
 use trace_records::{Field, Fields, Forms, Names, Printer, Stamps};
 
 /// The variable of the trace that `trace_event=` writes into.

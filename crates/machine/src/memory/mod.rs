@@ -9,6 +9,7 @@
 //!
 //! Nothing here may trust the guest: it can set the sizes, offsets and pointers that are read to any value.
 
+mod btf;
 mod event_log;
 mod kernel_log;
 mod kernel_trace;
@@ -24,6 +25,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
+pub use crate::physical_memory::{Extent, PhysicalMemory};
 pub(crate) use event_log::EventLogPlace;
 pub use event_log::{EventLog, event_log};
 pub use kernel_log::{Caller, KernelLog, LastWords, LeftOut, LogError, LogProbe, Method, Record, kernel_log};
@@ -31,47 +33,9 @@ pub use kernel_trace::{KernelTrace, NoTrace, TraceImage, made_trace};
 pub(crate) use limited::Limited;
 pub(crate) use tasks::{TaskList, Tasks};
 
-/// A stretch of guest-physical memory and where it lies in the file behind guest RAM.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extent {
-    /// First guest-physical address.
-    pub phys: u64,
-    /// Offset of that address in the file, in bytes.
-    pub file_offset: u64,
-    /// Length in bytes.
-    pub bytes: u64,
-}
-
-impl Extent {
-    /// The guest-physical addresses, end exclusive.
-    pub fn range(&self) -> Range<u64> {
-        self.phys..self.phys.saturating_add(self.bytes)
-    }
-}
-
 /// A size of guest memory as a host's `usize`. A host whose addresses are too short for it cannot run the guest.
 fn host_size(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
-}
-
-/// Memory that is addressed by guest-physical addresses.
-pub trait PhysicalMemory {
-    /// Fills `buf` from guest-physical address `phys`.
-    ///
-    /// # Errors
-    /// If a byte of it is not RAM (`InvalidInput`, naming the address), or if the file cannot be read.
-    fn read_at(&self, phys: u64, buf: &mut [u8]) -> io::Result<()>;
-
-    /// The extents of RAM: ascending, without overlap.
-    fn extents(&self) -> &[Extent];
-
-    /// The next stretch at or above `phys` that may hold anything but zeros; `None` at the end.
-    ///
-    /// A search of memory uses it to skip memory that the guest never touched.
-    fn next_data(&self, phys: u64) -> Option<Range<u64>> {
-        let range = self.extents().iter().map(Extent::range).find(|range| range.end > phys)?;
-        Some(range.start.max(phys)..range.end)
-    }
 }
 
 /// The RAM of a guest, in the file that backs it.

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::io;
 
 use super::PhysicalMemory;
+use super::btf::Btf;
 use super::kernel_log::{Located, located};
-use super::kernel_trace::Btf;
 use crate::arch::paging::{View, is_kernel};
 
 /// Upper bound for steps of a walk: no machine that boots has more processes, and the walk takes at most some ten milliseconds.

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::functions;
+use crate::guest_channel::Wire;
 use crate::observe::{Progress, Silent};
-use crate::vmm::channel::Wire;
 use crate::vmm::stub::{Script, Stub};
 use crate::vmm::{GuestEnd, News, Source};
 use guest_init::messages::Message;

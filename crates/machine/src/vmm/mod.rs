@@ -10,7 +10,6 @@
 
 mod api;
 mod api_vmm;
-pub(crate) mod channel;
 pub(crate) mod cloud_hypervisor;
 pub(crate) mod firecracker;
 mod listen;
@@ -34,9 +33,13 @@ use serde::Serialize;
 use crate::Error;
 use crate::clock::Moment;
 use crate::cpu_time::CpuTimes;
+use crate::guest_channel::Wire;
 use crate::memory::Extent;
 use crate::refusal::Text;
-use channel::Wire;
+
+/// The reason why a device makes one boot differ from the next.
+pub(crate) const WHY_NOT_REPEATED: &str =
+    "its requests are answered by the host's clock, and the boot would not repeat";
 
 /// Output on a pipe is stamped at most this late, on a host that is not overloaded.
 pub(crate) const ARRIVAL_ERROR_NS: i64 = 1_000_000;

@@ -7,8 +7,8 @@ use guest_init::port::PortEvent;
 use guest_init::round::Chunk;
 
 use super::streams::Streams;
+use crate::guest_channel::GuestChannel;
 use crate::vmm::Source;
-use crate::vmm::channel::GuestChannel;
 
 /// Largest number of rounds that wait to be read. guest-init offers one, and waits for the answer.
 const MAX_QUEUED_ROUNDS: usize = 16;

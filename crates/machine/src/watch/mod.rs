@@ -30,9 +30,9 @@ use streams::Streams;
 
 use crate::arch::Arch;
 use crate::awaited::{Awaited, Meaning};
-use crate::ending::timeout_ns;
 use crate::functions::{FunctionStops, Plan, Undone};
 use crate::gdb::Client;
+use crate::guest_channel::GuestChannel;
 use crate::hang::{HangDetector, Now};
 use crate::lines::{Lines, shown};
 use crate::memory::{Limited, TaskList};
@@ -41,7 +41,6 @@ use crate::profile::GuestProfile;
 use crate::refusal::{Text, Words, text};
 use crate::stops::{Names, OnStacks, SilenceWatch};
 use crate::transfer::EvidenceTransfer;
-use crate::vmm::channel::GuestChannel;
 use crate::vmm::{Heard, News, Source, Vmm};
 use crate::{Error, Observer, Progress, Stage, arch};
 use recording::Field;
@@ -152,7 +151,7 @@ impl<'a> Watch<'a> {
                 || !guest.extra.is_empty(),
             layout: Layout::Unknown,
             observer: RefCell::new(observer),
-            ends_ns: timeout_ns(options),
+            ends_ns: options.timeout_ns(),
             is_over: false,
             is_hurried: false,
             is_mute: false,

@@ -3,10 +3,10 @@
 use recording::{Stream, Writer};
 
 use crate::Error;
+use crate::guest_channel::GuestChannel;
 use crate::options::RecordOptions;
 use crate::refusal::{Words, text};
 use crate::vmm::Source;
-use crate::vmm::channel::GuestChannel;
 use recording::Field;
 
 /// A stream with its source and name.

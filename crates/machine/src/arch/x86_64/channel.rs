@@ -4,7 +4,7 @@ use std::fmt;
 
 use guest_init::port::{PortEvent, PortReader};
 
-use crate::vmm::channel::{GuestChannel, Wire};
+use crate::guest_channel::{GuestChannel, Wire};
 
 /// The port, with a parser for its output.
 #[derive(Default)]

@@ -9,7 +9,7 @@
 use std::cell::Cell;
 use std::io;
 
-use crate::memory::PhysicalMemory;
+use crate::physical_memory::PhysicalMemory;
 
 /// The lowest linked address of the kernel image (`__START_KERNEL_map`).
 pub const IMAGE_START: u64 = 0xffff_ffff_8000_0000;

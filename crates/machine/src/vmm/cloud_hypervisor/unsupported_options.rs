@@ -2,9 +2,9 @@
 
 use recording::Field;
 
+use crate::guest_channel::Wire;
 use crate::option_table::Booter;
 use crate::refusal::text;
-use crate::vmm::channel::Wire;
 use crate::vmm::unsupported_options::refuse_qemu_options;
 use crate::{Error, RecordOptions};
 

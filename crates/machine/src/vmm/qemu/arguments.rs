@@ -20,9 +20,9 @@ use recording::GuestSpec;
 use super::escape::escaped;
 use super::root_device;
 use crate::Error;
+use crate::guest_channel::Wire;
 use crate::image::disk_format;
 use crate::option_table::add_qemu_arguments;
-use crate::vmm::channel::Wire;
 use crate::vmm_line::VmmLine;
 use recording::Field;
 

@@ -16,12 +16,11 @@ use super::arguments::Cpu;
 use super::escape::escaped;
 use super::host_devices::host_timed_device;
 use super::{NAME, launch};
-use crate::check::WHY_NOT_REPEATED;
 use crate::child::ends_with_us;
 use crate::library::PLUGIN;
 use crate::refusal::text;
 use crate::vmm::process::{ask_version, check_program, which};
-use crate::vmm::{Launch, Program, Vmm};
+use crate::vmm::{Launch, Program, Vmm, WHY_NOT_REPEATED};
 use crate::{Error, arch, library, memo};
 use recording::Field;
 

@@ -35,7 +35,7 @@ mod kind {
 }
 
 /// Parsed types of an image.
-pub(in super::super) struct Btf<'a> {
+pub(super) struct Btf<'a> {
     types: &'a [u8],
     strings: &'a [u8],
     /// Offset of each type; the entry of number 0, which is `void`, is never used.
@@ -109,7 +109,7 @@ impl<'a> Btf<'a> {
     }
 
     /// A field of a structure, by their names. A field of an unnamed structure in it counts as its field.
-    pub(in super::super) fn field(&self, structure: &str, name: &str) -> Option<Field> {
+    pub(super) fn field(&self, structure: &str, name: &str) -> Option<Field> {
         let found = (1..self.starts.len()).filter_map(|number| self.type_of(number));
         let named = found.filter(|t| t.is_structure() && self.text(t.name) == structure.as_bytes());
         let mut looked_at = 0;
@@ -187,14 +187,14 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 pub(super) mod testing {
     use super::{MAGIC, kind};
 
-    pub(in super::super) struct Types {
+    pub(super) struct Types {
         types: Vec<u32>,
         strings: Vec<u8>,
         count: u32,
     }
 
     impl Types {
-        pub(in super::super) fn new() -> Types {
+        pub(super) fn new() -> Types {
             Types { types: Vec::new(), strings: vec![0], count: 0 }
         }
 
@@ -215,22 +215,22 @@ pub(super) mod testing {
         }
 
         /// Adds an integer of this size.
-        pub(in super::super) fn int(&mut self, bytes: u32) -> u32 {
+        pub(super) fn int(&mut self, bytes: u32) -> u32 {
             self.add(&[0, kind::INT << 24, bytes, 0])
         }
 
         /// Adds an array of `count` elements.
-        pub(in super::super) fn array(&mut self, type_number: u32, count: u32) -> u32 {
+        pub(super) fn array(&mut self, type_number: u32, count: u32) -> u32 {
             self.add(&[0, kind::ARRAY << 24, 0, type_number, type_number, count])
         }
 
         /// Adds another name for a type.
-        pub(in super::super) fn typedef(&mut self, type_number: u32) -> u32 {
+        pub(super) fn typedef(&mut self, type_number: u32) -> u32 {
             self.add(&[0, kind::TYPEDEF << 24, type_number])
         }
 
         /// Adds a structure with fields: name, type, offset in bytes.
-        pub(in super::super) fn structure(&mut self, name: &str, fields: &[(&str, u32, u32)]) -> u32 {
+        pub(super) fn structure(&mut self, name: &str, fields: &[(&str, u32, u32)]) -> u32 {
             let name = self.name(name);
             let mut words = vec![name, kind::STRUCT << 24 | fields.len() as u32, 64];
             for &(field, type_number, offset) in fields {
@@ -240,7 +240,7 @@ pub(super) mod testing {
         }
 
         /// The types as in an image.
-        pub(in super::super) fn bytes(&self) -> Vec<u8> {
+        pub(super) fn bytes(&self) -> Vec<u8> {
             let types: Vec<u8> = self.types.iter().flat_map(|word| word.to_le_bytes()).collect();
             let mut out = [MAGIC.to_le_bytes(), [1, 0]].concat();
             let (types_bytes, strings_bytes) = (types.len() as u32, self.strings.len() as u32);
