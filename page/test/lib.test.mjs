@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import test from "node:test";
 import { load } from "./bundle.mjs";
 
-const { atStep, short, grouped, marks, percent, unitOf, whole } = await load("lib/time.ts");
+const { atStep, ofRow, short, grouped, marks, percent, unitOf, whole } = await load("lib/time.ts");
 const { Svg, csv } = await load("lib/save.ts");
 const { path, word } = await load("lib/shell.ts");
 const { DARK, LIGHT } = await load("charts/colours.ts");
@@ -26,6 +26,11 @@ test("a deterministic boot counts instructions, also in a document of a version 
     const unit = (unit, time_base) => unitOf({ unit, time_base });
     assert.deepEqual([unit("ns", "host"), unit("ns", "evidence"), unit("ticks", "evidence")], ["ns", "ns", "ticks"]);
     assert.deepEqual([unit("instructions", "guest-virtual"), unit("ns", "guest-virtual")], ["instructions", "instructions"]);
+});
+
+test("a row of first calls alone takes at least its time", () => {
+    assert.equal(ofRow(212_000_000, "ns", { first_calls_only: true }), "≥ 212 ms");
+    assert.equal(ofRow(212_000_000, "instructions", {}), "212 M instr");
 });
 
 test("marks of an axis differ in any unit", () => {

@@ -39,6 +39,8 @@ pub struct Row {
     pub total_time: Ns,
     /// The number of times that it ran.
     pub count: u64,
+    /// True if only first calls of functions have its time: later calls are in the rows of their callers.
+    pub first_calls_only: bool,
     /// `self_time` as a share of the whole (0 to 1).
     pub share: f64,
     /// The threads that did it.
@@ -109,6 +111,8 @@ struct Sum {
     self_time: Ns,
     /// Time of calls too short to be spans, which no stack shows.
     short: Ns,
+    /// Time that is not of a first call alone.
+    whole_calls: Ns,
     stretches: u64,
     count: u64,
     tracks: Vec<TrackId>,
@@ -259,6 +263,9 @@ impl<'a> Charged<'a> {
         if matches!(earner, Some(Doer::Path(_))) {
             sum.short += length;
         }
+        if !matches!(earner, Some(Doer::Span(span)) if self.timeline.spans.is_first_call(span)) {
+            sum.whole_calls += length;
+        }
         sum.tracks.extend(track.filter(|track| self.owners.add(row, track.0)));
         self.count(row, earner);
     }
@@ -311,6 +318,7 @@ impl<'a> Charged<'a> {
                     Base::Thread(_) | Base::UnitThread(..) => sum.tracks.len() as u64,
                     _ => sum.stretches,
                 },
+                first_calls_only: sum.self_time > Ns::ZERO && sum.whole_calls == Ns::ZERO,
                 share: share(sum.self_time, whole),
                 tracks: by_name.names(&sum.tracks),
                 cpu_held: times_by_thread(timeline, &sum.held),

@@ -162,7 +162,7 @@ impl Lab {
     }
 }
 
-/// What a boot of the lab took. Its boots are deterministic.
+/// A length in a boot of the lab, which is deterministic.
 fn measured(ns: i64) -> String {
     MEASURED_IN.show(Ns(ns))
 }

@@ -66,6 +66,11 @@ impl Layout {
         self.unit.show(Ns(ns))
     }
 
+    /// A length of time as text, or the least that it can be.
+    pub(crate) fn at_least(&self, at_least: bool, ns: i64) -> String {
+        format!("{}{}", at_least_sign(at_least), self.time(ns))
+    }
+
     /// The most columns that such a text takes.
     pub(crate) fn time_width(&self) -> usize {
         match self.unit {
@@ -74,6 +79,11 @@ impl Layout {
             Unit::Instructions => 13,
         }
     }
+}
+
+/// The sign before the time of a row that rests on first calls alone.
+pub(crate) fn at_least_sign(first_calls_only: bool) -> &'static str {
+    if first_calls_only { "≥ " } else { "" }
 }
 
 impl Default for Layout {

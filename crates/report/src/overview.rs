@@ -7,7 +7,7 @@ use crate::paragraph::paragraph;
 use crate::row_explanations;
 use crate::table::{Align, Column, Line, render};
 use crate::text::{by_layout, cut, percent, places, width};
-use crate::{PhaseLine, Style, Summary, harmless};
+use crate::{PhaseLine, Style, Summary, WhereLine, harmless};
 use timeline::TimeBase;
 
 /// The most rows that are listed.
@@ -127,7 +127,7 @@ fn cell(name: &str, room: usize, edge: bool) -> String {
 fn rows(summary: &Summary, layout: Layout, out: &mut String) {
     let columns = [
         Column::new("most of the boot went to", Align::Left, Some(34)),
-        Column::new("time", Align::Right, Some(layout.time_width())),
+        Column::new("time", Align::Right, Some(layout.time_width() + 2)),
         Column::new("share", Align::Right, Some(7)),
         Column::new("what it is", Align::Left, None),
     ];
@@ -138,9 +138,9 @@ fn rows(summary: &Summary, layout: Layout, out: &mut String) {
         .map(|row| Line {
             cells: vec![
                 harmless(&row.name).into_owned(),
-                layout.time(row.self_ns),
+                layout.at_least(row.first_calls_only, row.self_ns),
                 percent(row.share),
-                row_explanations::clause(&row.name).unwrap_or_default(),
+                explanation(row),
             ],
             faint: false,
         })
@@ -148,10 +148,16 @@ fn rows(summary: &Summary, layout: Layout, out: &mut String) {
     render(&columns, &lines, layout.table_width(), layout.style, out);
 }
 
+/// The explanation of a row, and whether only first calls have its time.
+fn explanation(row: &WhereLine) -> String {
+    let first_calls = row.first_calls_only.then(|| "first calls only".to_owned());
+    let parts: Vec<String> = row_explanations::clause(&row.name).into_iter().chain(first_calls).collect();
+    parts.join("; ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::WhereLine;
 
     fn phase(name: &str, start_ns: i64, end_ns: i64) -> PhaseLine {
         let family = name.split(':').next().unwrap_or_default().to_owned();

@@ -208,6 +208,9 @@ pub struct FunctionLine {
     pub total_ns: i64,
     /// The number of its calls on the path.
     pub count: u64,
+    /// True if only first calls have its time: its true time is at least this, and later calls are in its callers' rows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub first_calls_only: bool,
     /// The threads that ran it.
     pub tracks: Vec<String>,
 }
@@ -580,6 +583,7 @@ fn function_line(names: &Names, row: &Row) -> FunctionLine {
         self_ns: row.self_time.0,
         total_ns: row.total_time.0,
         count: row.count,
+        first_calls_only: row.first_calls_only,
         tracks: row.tracks.clone(),
     }
 }

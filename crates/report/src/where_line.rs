@@ -14,6 +14,9 @@ pub struct WhereLine {
     pub total_ns: i64,
     /// The number of times that it was active.
     pub count: u64,
+    /// True if only first calls have its time: its true time is at least this, and later calls are in its callers' rows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub first_calls_only: bool,
     /// `self_ns` as a share of the view's whole.
     pub share: f64,
     /// The threads that ran it.
@@ -40,6 +43,7 @@ impl WhereLine {
             self_ns: row.self_time.0,
             total_ns: row.total_time.0,
             count: row.count,
+            first_calls_only: row.first_calls_only,
             share: row.share,
             tracks: row.tracks.clone(),
             cpu_held: row.cpu_held.iter().map(|(name, time)| CpuHeldLine { name: name.clone(), ns: time.0 }).collect(),

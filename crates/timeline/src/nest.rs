@@ -28,7 +28,7 @@ impl Spans {
         let mut reported = Spans::with_capacity(self.len());
         for (id, row) in self.iter().filter(|(_, row)| row.kind != SpanKind::Call) {
             let reported_id = reported.push(row, None);
-            reported.set_node(reported_id, self.node(id));
+            reported.copy_call(reported_id, self, id);
         }
         let reported = nested(&reported, tolerance, diagnostics);
         let first = first_of_tracks(&reported);
@@ -38,7 +38,7 @@ impl Spans {
             match fit_call(row, &reported, &first, tolerance) {
                 Some(row) => {
                     let fitted_id = all.push(row, None);
-                    all.set_node(fitted_id, self.node(id));
+                    all.copy_call(fitted_id, self, id);
                 }
                 None => crossing.push((row.start, row.end)),
             }
@@ -94,7 +94,7 @@ fn nested(spans: &Spans, tolerance: Ns, diagnostics: &mut Diagnostics) -> Spans 
             open.pop();
         }
         let nested_id = nested.push(row, open.last().copied());
-        nested.set_node(nested_id, spans.node(id));
+        nested.copy_call(nested_id, spans, id);
         open.push(nested_id);
     }
     nested

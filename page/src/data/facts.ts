@@ -19,6 +19,8 @@ export interface Row {
     readonly self_ns: Int;
     readonly total_ns: Int;
     readonly count: Int;
+    /** True if only first calls have its time, so that it is the least that the row takes. */
+    readonly first_calls_only?: boolean;
     readonly share?: number;
     readonly tracks: readonly string[];
 }

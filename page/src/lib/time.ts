@@ -53,6 +53,14 @@ export function atStep(time: number, step: number, unit: Unit): string {
     return `${(time / size).toFixed(digits)} ${UNITS[unit][power]}`;
 }
 
+/** The time of a row, with a sign if only first calls have it. */
+export function ofRow(length: Whole, unit: Unit, row: { readonly first_calls_only?: boolean }): string {
+    return `${row.first_calls_only ? "≥ " : ""}${short(length, unit)}`;
+}
+
+/** The explanation of that sign. */
+export const FIRST_CALLS = "≥: first calls only; later calls count in the rows of their callers. Record with --trace calls to see every call.";
+
 /** A time such as `12 345 678 ns`, not rounded. */
 export function exact(length: Whole, unit: Unit): string {
     return `${grouped(length)} ${UNITS[unit][0]}`;

@@ -3,7 +3,7 @@ import { useRef } from "preact/hooks";
 import type { Boot } from "../data/boot";
 import { FONT, fitting, timeAt, x, type Scale } from "../charts/draw";
 import type { Palette } from "../charts/colours";
-import { difference, percent, short, whole, type Whole } from "../lib/time";
+import { FIRST_CALLS, difference, ofRow, percent, short, whole, type Whole } from "../lib/time";
 import type { Surface } from "../lib/save";
 import type { Store } from "../state";
 import { Canvas } from "./canvas";
@@ -159,7 +159,7 @@ export function Overview({ store }: { store: Store }) {
                                     <th scope="row">
                                         <button type="button" class="pick" onClick={() => store.set({ view: "where", table: "where", selection: { kind: "thing", thing: boot.facts!.things[i] ?? 0, name: row.name } })}>{row.name}</button>
                                     </th>
-                                    <td class="n">{short(whole(row.self_ns), unit)}</td>
+                                    <td class="n" title={row.first_calls_only ? FIRST_CALLS : undefined}>{ofRow(whole(row.self_ns), unit, row)}</td>
                                     <td class="n"><span class="bar" style={{ width: `${Math.min((row.share ?? 0) * 100, 100)}px` }} aria-hidden="true" />{percent(row.share ?? 0)}</td>
                                 </tr>
                             ))}

@@ -4,7 +4,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Row } from "../data/facts";
 import { computeSavings, saveOptions, canCompute, type Answer, type Savings } from "../lib/whatif-client";
 import { path, word } from "../lib/shell";
-import { counted, percent, short, whole, type Whole } from "../lib/time";
+import { counted, ofRow, percent, short, whole, type Whole } from "../lib/time";
 import { expression, type Store } from "../state";
 import { Filter } from "./filter";
 import { Table, type Column } from "./table";
@@ -34,7 +34,7 @@ export function WhatIf({ store }: { store: Store }) {
     const left = useMemo(() => new Map("ledger" in answer ? answer.ledger.where.map(row => [row.name, row.self_ns]) : []), [answer]);
     const columns = useMemo((): readonly Column<Row>[] => [
         { name: "what", key: row => row.name, show: row => row.name },
-        { name: "self", key: row => Number(row.self_ns), show: row => short(whole(row.self_ns), unit), isNumber: true, width: "8em", isSpare: true },
+        { name: "self", key: row => Number(row.self_ns), show: row => ofRow(whole(row.self_ns), unit, row), isNumber: true, width: "8em", isSpare: true },
         // Sorted by a value that no slider changes: a row must not jump while its slider moves.
         { name: "then", key: row => Number(row.self_ns), show: row => (savings.size === 0 || !("ledger" in answer) ? "" : <span data-ns={String(left.get(row.name) ?? 0)}>{short(whole(left.get(row.name) ?? 0), unit)}</span>), isNumber: true, width: "8em" },
         {

@@ -1,7 +1,7 @@
 // The tables: rows of the boot path, functions, all threads, initcalls, processes. A regular expression filters them.
 import { useMemo } from "preact/hooks";
 import type { Initcall, Process, Row } from "../data/facts";
-import { counted, grouped, percent, short, whole, type Unit } from "../lib/time";
+import { FIRST_CALLS, counted, grouped, ofRow, percent, short, whole, type Unit } from "../lib/time";
 import { expression, type Store } from "../state";
 import { Details } from "./details";
 import { Filter } from "./filter";
@@ -65,9 +65,9 @@ function Rows({ store, id, title, filter }: { store: Store; id: string; title: s
     const rows = useMemo(() => (filter ? all.filter(row => filter.test(row.text) || row.tracks.some(track => filter.test(track))) : all), [all, filter?.source]);
     const columns = useMemo((): readonly Column<Charged>[] => [
         { name: "what", key: row => row.text, show: row => row.text },
-        { name: "self", key: row => Number(row.self_ns), show: row => <span data-ns={String(row.self_ns)}>{short(whole(row.self_ns), unit)}</span>, isNumber: true, width: "8em" },
+        { name: "self", key: row => Number(row.self_ns), show: row => <span data-ns={String(row.self_ns)} title={row.first_calls_only ? FIRST_CALLS : undefined}>{ofRow(whole(row.self_ns), unit, row)}</span>, isNumber: true, width: "8em" },
         { name: "share", key: row => row.part, show: row => <><span class="bar" style={{ width: `${Math.min(row.part * 60, 60)}px` }} aria-hidden="true" />{percent(row.part)}</>, isNumber: true, width: "10em", isSpare: true },
-        { name: "total", key: row => Number(row.total_ns), show: row => <span data-ns={String(row.total_ns)}>{short(whole(row.total_ns), unit)}</span>, isNumber: true, width: "8em" },
+        { name: "total", key: row => Number(row.total_ns), show: row => <span data-ns={String(row.total_ns)}>{ofRow(whole(row.total_ns), unit, row)}</span>, isNumber: true, width: "8em" },
         { name: "count", key: row => Number(row.count), show: row => grouped(whole(row.count)), isNumber: true, width: "8em", isSpare: true },
         { name: "threads", key: row => row.tracks[0] ?? "", show: row => row.tracks.slice(0, 3).join(", ") + (row.tracks.length > 3 ? ` and ${row.tracks.length - 3} more` : ""), width: "16em", isSpare: true },
     ], [unit]);
@@ -82,7 +82,7 @@ function Rows({ store, id, title, filter }: { store: Store; id: string; title: s
     return (
         <div class="sheet">
             <Table label={title} rows={rows} columns={columns} sortedBy={1} onPick={pick} isPicked={row => state.selection?.kind === "thing" && state.selection.name === row.text} />
-            <output class="sum" data-ns={String(sum)}>{counted(rows.length, "row")}, self {short(sum, unit)}</output>
+            <output class="sum" data-ns={String(sum)}>{counted(rows.length, "row")}, self {short(sum, unit)}{rows.some(row => row.first_calls_only) ? `. ${FIRST_CALLS}` : ""}</output>
         </div>
     );
 }

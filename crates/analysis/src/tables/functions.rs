@@ -16,6 +16,8 @@ struct Sum {
     self_time: Ns,
     /// Time in calls too short to be spans, including what they called.
     short: Ns,
+    /// Self time that is not of a first call alone.
+    whole_calls: Ns,
     count: u64,
     tracks: Vec<TrackId>,
 }
@@ -34,7 +36,11 @@ pub fn functions(timeline: &Timeline, charger: &Charger, path: &[Stretch], sprea
         let ran = matches!(stretch.kind, StretchKind::Running | StretchKind::Runqueue);
         match (spread.filter(|_| ran).and_then(|spread| spread.path(owner)), owner.span) {
             (Some(path), _) => *to_share.entry((path, owner.track)).or_default() += stretch.length(),
-            (None, Some(span)) => functions.sums[keys[span.0 as usize] as usize].self_time += stretch.length(),
+            (None, Some(span)) => {
+                let sum = &mut functions.sums[keys[span.0 as usize] as usize];
+                sum.self_time += stretch.length();
+                sum.whole_calls += if spans.is_first_call(span) { Ns::ZERO } else { stretch.length() };
+            }
             (None, None) => functions.add_outside(owner.track, stretch.length()),
         }
     }
@@ -81,6 +87,7 @@ impl<'a> Functions<'a> {
 
     fn add_outside(&mut self, track: TrackId, length: Ns) {
         self.outside.self_time += length;
+        self.outside.whole_calls += length;
         self.outside.count += 1;
         self.outside.tracks.extend(self.outsiders.add(track.0, 0).then_some(track));
     }
@@ -118,6 +125,7 @@ impl<'a> Functions<'a> {
             self_time: sum.self_time,
             total_time: total.max(sum.self_time),
             count: sum.count,
+            first_calls_only: sum.self_time > Ns::ZERO && sum.whole_calls == Ns::ZERO,
             share: share(sum.self_time, whole),
             tracks: by_name.names(&sum.tracks),
             cpu_held: Vec::new(),
@@ -160,7 +168,11 @@ impl Follow for Functions<'_> {
     fn own(&mut self, track: TrackId, path: NodeId, length: u64) {
         let length = Ns::saturated(length);
         match self.timeline.profile.get(path).parent {
-            Some(_) => self.sum_mut(path).self_time += length,
+            Some(_) => {
+                let sum = self.sum_mut(path);
+                sum.self_time += length;
+                sum.whole_calls += length;
+            }
             None => self.add_outside(track, length),
         }
     }

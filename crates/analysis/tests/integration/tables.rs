@@ -281,6 +281,32 @@ fn depth_and_waits_do_not_multiply() {
     assert!(took_s < 10.0, "took {took_s} s");
 }
 
+/// `scan` is called twice: once seen as a first call alone, once as a call like any other.
+#[test]
+fn rows_of_first_calls_alone_are_marked() {
+    let mut t = log("
+        0    cpu0 enter begin
+        100  cpu0 enter probe
+        200  cpu0 exit  probe
+        300  cpu0 enter scan
+        400  cpu0 exit  scan
+        500  cpu0 enter scan
+        700  cpu0 exit  scan
+        1000 cpu0 exit  begin
+        1000 cpu0 end");
+    let spans: Vec<_> = t.spans.iter().map(|(id, row)| (id, t.names.get(row.name).to_owned(), row.start)).collect();
+    for (id, name, start) in spans {
+        if name == "probe" || start == Ns(300) {
+            t.spans.set_first_call(id);
+        }
+    }
+    let all = tables(&t, &boot_path(&t), &phases(&t), &Groups::of(&timeline::Os::Unknown));
+    for rows in [&all.wheres, &all.functions] {
+        let marked: Vec<&str> = rows.iter().filter(|row| row.first_calls_only).map(|row| row.name.as_str()).collect();
+        assert_eq!(marked, ["probe"], "{rows:?}");
+    }
+}
+
 /// A custom kernel, whose names no rule knows.
 #[test]
 fn a_function_that_spans_its_phase_is_not_narrower_than_it() {

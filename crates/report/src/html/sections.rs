@@ -1,6 +1,7 @@
 //! The sections of the page beside the chart: header, phases, tables, console, configuration of the run.
 
 use super::{ConsoleLine, MAX_LINES, MAX_ROWS, esc};
+use crate::layout::at_least_sign;
 use crate::text::{bytes, counted, percent, thousands};
 use crate::{Boot, FunctionLine, PhaseLine, Summary, WhereLine, harmless_bytes};
 use std::io::{self, Write};
@@ -179,19 +180,35 @@ struct Row<'a> {
     self_ns: i64,
     total_ns: i64,
     count: u64,
+    /// `≥ ` if only first calls have its time, else empty.
+    at_least: &'static str,
     tracks: &'a [String],
 }
 
 impl<'a> From<&'a WhereLine> for Row<'a> {
     fn from(r: &'a WhereLine) -> Self {
-        Row { name: r.name.clone(), self_ns: r.self_ns, total_ns: r.total_ns, count: r.count, tracks: &r.tracks }
+        Row {
+            name: r.name.clone(),
+            self_ns: r.self_ns,
+            total_ns: r.total_ns,
+            count: r.count,
+            at_least: at_least_sign(r.first_calls_only),
+            tracks: &r.tracks,
+        }
     }
 }
 
 impl<'a> From<&'a FunctionLine> for Row<'a> {
     fn from(r: &'a FunctionLine) -> Self {
         let name = format!("{} {}", r.name, r.detail);
-        Row { name, self_ns: r.self_ns, total_ns: r.total_ns, count: r.count, tracks: &r.tracks }
+        Row {
+            name,
+            self_ns: r.self_ns,
+            total_ns: r.total_ns,
+            count: r.count,
+            at_least: at_least_sign(r.first_calls_only),
+            tracks: &r.tracks,
+        }
     }
 }
 
@@ -237,12 +254,12 @@ fn table((id, title): (&str, &str), about: &str, rows: Vec<Row>, unit: Unit, ope
              <td class=\"n\" data-v=\"{}\">{}</td><td class=\"n\" data-v=\"{}\">{}</td><td>{tracks}{more}</td></tr>",
             esc(r.name.trim_end()),
             r.self_ns,
-            time(r.self_ns),
+            format_args!("{}{}", r.at_least, time(r.self_ns)),
             r.self_ns,
             share(r.self_ns) * 8.0,
             percent(share(r.self_ns)),
             r.total_ns,
-            time(r.total_ns),
+            format_args!("{}{}", r.at_least, time(r.total_ns)),
             r.count,
             thousands(r.count)
         )?;

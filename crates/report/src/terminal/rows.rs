@@ -13,6 +13,7 @@ pub fn rows(title: &'static str, all: &[WhereLine], layout: Layout) -> String {
         name: harmless(&r.name).into_owned(),
         self_ns: r.self_ns,
         total_ns: r.total_ns,
+        at_least: r.first_calls_only,
         count: r.count,
         tracks: tracks(&r.tracks, layout),
     };
@@ -34,6 +35,7 @@ pub fn functions(all: &[FunctionLine], layout: Layout) -> String {
         name: harmless(&joined(" ", [&r.name, &r.detail])).into_owned(),
         self_ns: r.self_ns,
         total_ns: r.total_ns,
+        at_least: r.first_calls_only,
         count: r.count,
         tracks: tracks(&r.tracks, layout),
     };
@@ -44,6 +46,8 @@ struct Cells {
     name: String,
     self_ns: i64,
     total_ns: i64,
+    /// True if only first calls have its time.
+    at_least: bool,
     count: u64,
     tracks: String,
 }
@@ -51,9 +55,9 @@ struct Cells {
 fn table(title: &'static str, all: Vec<Cells>, layout: Layout) -> String {
     let columns = [
         Column::new(title, Align::Left, None),
-        Column::new("self", Align::Right, Some(layout.time_width())),
+        Column::new("self", Align::Right, Some(layout.time_width() + 2)),
         Column::new("share", Align::Right, Some(7)),
-        Column::new("total", Align::Right, Some(layout.time_width())),
+        Column::new("total", Align::Right, Some(layout.time_width() + 2)),
         Column::new("count", Align::Right, Some(9)),
         Column::new("thread", Align::Left, Some(15)),
     ];
@@ -67,9 +71,9 @@ fn table(title: &'static str, all: Vec<Cells>, layout: Layout) -> String {
     let line = |r: &Cells| Line {
         cells: vec![
             r.name.clone(),
-            layout.time(r.self_ns),
+            layout.at_least(r.at_least, r.self_ns),
             share(r.self_ns),
-            layout.time(r.total_ns),
+            layout.at_least(r.at_least, r.total_ns),
             thousands(r.count),
             r.tracks.clone(),
         ],
@@ -87,8 +91,15 @@ fn table(title: &'static str, all: Vec<Cells>, layout: Layout) -> String {
     lines.push(sum("total".to_owned(), whole));
     let mut out = String::new();
     render(&columns, &lines, layout.table_width(), layout.style, &mut out);
+    if listed.iter().any(|r| r.at_least) {
+        paragraph(FIRST_CALLS, "", layout, &mut out);
+    }
     out
 }
+
+/// The meaning of `≥` before a time.
+const FIRST_CALLS: &str =
+    "≥: first calls only; later calls count in the rows of their callers: record with --trace calls to see every call";
 
 /// The name of the first thread, and the number of others.
 fn tracks(all: &[String], layout: Layout) -> String {
@@ -103,5 +114,26 @@ fn tracks(all: &[String], layout: Layout) -> String {
             let one = harmless(one);
             format!("{}{more}", cut(&one, 15usize.saturating_sub(width(&more))))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_of_first_calls_alone_takes_at_least_its_time() {
+        let row = |name: &str, first_calls_only| WhereLine {
+            name: name.to_owned(),
+            self_ns: 212_000_000,
+            total_ns: 212_000_000,
+            first_calls_only,
+            ..WhereLine::default()
+        };
+        let text = rows("row", &[row("setup_arch", true), row("initcall a", false)], Layout::default());
+        let line = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+        assert!(line("setup_arch").contains("≥ 212 ms") && !line("initcall").contains('≥'), "{text}");
+        assert!(text.contains("first calls only") && text.contains("--trace calls"), "{text}");
+        assert!(!rows("row", &[row("initcall a", false)], Layout::default()).contains("--trace calls"));
     }
 }

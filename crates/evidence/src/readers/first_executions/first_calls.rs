@@ -205,7 +205,8 @@ pub fn add(found: &FirstCalls, symbols: &Symbols, boot: TrackId, timeline: &mut 
         };
         let (name, detail) = (timeline.names.intern(&name), timeline.names.intern(&detail));
         let (start, end, kind) = (call.start, call.end, SpanKind::Call);
-        timeline.spans.push(SpanRow { name, detail, start, end, track, kind }, None);
+        let span = timeline.spans.push(SpanRow { name, detail, start, end, track, kind }, None);
+        timeline.spans.set_first_call(span);
     }
     crossing.note(DiagnosticKind::FirstCallsCross, timeline);
     unknown.note(DiagnosticKind::FirstCallOfUnknownThread, timeline);
@@ -328,6 +329,7 @@ mod tests {
             .collect();
         let expected: Vec<_> = expected.iter().map(|&(n, t, s, e)| (n.to_owned(), t, s, e)).collect();
         assert_eq!(got, expected);
+        assert!(t.spans.iter().all(|(id, _)| t.spans.is_first_call(id)));
         t
     }
 
