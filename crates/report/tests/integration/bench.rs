@@ -113,7 +113,7 @@ fn a_deterministic_bench_counts_instructions() {
     let mut deterministic = document(&[("a", &some(&[2000; 5])), ("b", &some(&[1123; 5]))]);
     deterministic.head.deterministic = true;
     let deterministic = Document::new(deterministic.head, deterministic.boots, deterministic.ended);
-    let text = says(&deterministic, &["b is faster than a by 877 M instructions", "not wall time", "1.12 G"]);
+    let text = says(&deterministic, &["b is faster than a by 877 M instr", "not wall time", "1.12 G"]);
     assert_eq!(text.matches("wall time").count(), 1, "{text}");
     let figures = bench_markdown(&deterministic) + &text;
     for unit in [" ms", " µs", " ns", " s "] {

@@ -27,7 +27,7 @@ fn a_scripted_delay_is_found_where_it_was_put() {
     let plain = counted("");
     let slow = counted("delay.vm_mem=50 delay.psm=7ms ps2=probe");
     let probed = counted("ps2=probe");
-    assert_eq!((&plain["time_base"], &plain["unit"]), (&"guest-virtual".into(), &"ns".into()));
+    assert_eq!((&plain["time_base"], &plain["unit"]), (&"guest-virtual".into(), &"instructions".into()));
     for (name, scripted_ms) in [("SYSINIT vm_mem · DELAY", 50), ("DEVICE_PROBE psm", 7)] {
         let added = own_ns(&slow, name) - own_ns(&probed, name);
         let off = added - scripted_ms * 1_000_000;

@@ -109,7 +109,7 @@ fn assert_equals_show(recording: &Path, lake: &Path) -> BTreeMap<&'static str, u
     let findings = run(bootscope("findings").arg("--json").arg(recording)).exits(0).json();
     let boots = table(lake, "boots");
     let [boot] = &boots[..] else { panic!("{boots:?}") };
-    let in_ns = shown["unit"] == "ns";
+    let in_ns = shown["unit"] != "ticks";
     let code = shown["end"]["code"].as_str().unwrap_or("");
     let ended = !code.is_empty() && !WITHOUT_END_MARK.contains(&code);
     let known = |value: &Value, is: bool| if is { cell(value) } else { Field::Null };

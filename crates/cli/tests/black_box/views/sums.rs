@@ -31,19 +31,20 @@ struct Printed {
     off_ns: f64,
 }
 
-/// `−1.91 ms`, `4 435.1 ms`, `0`, or nothing.
+/// `−1.91 ms`, `4 435.1 ms`, `≥ 877 M instr`, `0`, or nothing.
 fn printed(cell: &str) -> Printed {
-    let cell = cell.trim().replace('−', "-").replace('+', "");
+    let cell = cell.trim().replace('−', "-").replace(['+', '≥'], "");
+    let cell = cell.trim();
     if cell.is_empty() || cell == "0" {
         return Printed::default();
     }
-    let (number, unit) = cell.rsplit_once(' ').unwrap_or_else(|| panic!("no time: {cell:?}"));
-    let number = number.replace(' ', "");
+    let unit_at = cell.find(char::is_alphabetic).unwrap_or_else(|| panic!("no time: {cell:?}"));
+    let (number, unit) = (cell[..unit_at].replace(' ', ""), &cell[unit_at..]);
     let unit_ns = match unit {
-        "ns" => 1.0,
-        "µs" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
+        "ns" | "instr" => 1.0,
+        "µs" | "k instr" => 1e3,
+        "ms" | "M instr" => 1e6,
+        "s" | "G instr" => 1e9,
         _ => panic!("no unit of time: {cell:?}"),
     };
     let decimals = number.split_once('.').map_or(0, |(_, decimals)| decimals.len());
