@@ -3,10 +3,22 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "./bundle.mjs";
 
-const { changes, changesOfEarlier, phases, rows } = await load("data/compare.ts");
+const { changes, changesOfEarlier, isInBoth, lost, phases, rows } = await load("data/compare.ts");
 const { Grower } = await load("data/merged.ts");
 
 const row = (name, self_ns, detail = "") => ({ name, detail, self_ns, total_ns: self_ns, count: 1, tracks: [] });
+
+test("what one boot has no evidence of is not compared", () => {
+    const evidence = (is_traced, has_initcalls) => ({ is_traced, has_initcalls });
+    const all = evidence(true, true);
+    assert.equal(lost(all, all), undefined);
+    assert.equal(lost(evidence(false, false), evidence(false, false)), undefined);
+    assert.deepEqual(lost(all, evidence(false, false)), { side: "after", what: "trace" });
+    assert.deepEqual(lost(evidence(false, true), all), { side: "before", what: "trace" });
+    assert.deepEqual(lost(evidence(false, true), evidence(false, false)), { side: "after", what: "initcalls" });
+    const both = rows([row("kept", 10), row("initcall a", 5)], [row("kept", 4)], "self_ns").filter(isInBoth);
+    assert.deepEqual(both.map(row => row.name), ["kept"]);
+});
 
 test("rows by name, the greatest change first; a direct and an indirect call are one", () => {
     const before = [row("a", 10), row("b (indirect call)", 5), row("gone", 7), row("same", 3)];

@@ -18,7 +18,7 @@ use recording::Difference;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use tables::{Whole, row_table, table};
-use timeline::{Ns, TimeBase, Unit};
+use timeline::{Ns, SpanKind, TimeBase, Unit};
 
 /// The label of a function that both boots have.
 const CHANGED: &str = "changed";
@@ -68,6 +68,9 @@ pub struct Diff {
     /// are then listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dither: Option<Dither>,
+    /// The evidence that only one boot has, and how much is therefore not compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_comparable: Option<DiffLost>,
     /// The number of functions that were compared.
     pub functions_compared: usize,
     /// The number of call paths that were compared.
@@ -80,6 +83,54 @@ pub struct Diff {
     pub functions: Vec<DiffLine>,
     /// Call paths whose own time changed, not only that of their callees.
     pub paths: Vec<DiffLine>,
+}
+
+/// Evidence that one boot lacks. What is lost with it took no less time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct DiffLost {
+    /// True if the second boot lacks it, false if the first does.
+    pub after_lacks: bool,
+    pub lacks: Lacks,
+    /// The number of phases that are not compared: only one boot has them.
+    pub phases: usize,
+    /// The number of rows that are not compared.
+    pub rows: usize,
+    /// The number of functions that are not compared. Those of call traces are compared.
+    pub functions: usize,
+}
+
+/// The evidence that a boot lacks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lacks {
+    /// The trace of its threads.
+    #[default]
+    Trace,
+    /// The lengths of its initcalls.
+    Initcalls,
+}
+
+impl Lacks {
+    fn is_lacking(self, boot: &Boot) -> bool {
+        match self {
+            Lacks::Trace => boot.timeline.running.is_empty(),
+            Lacks::Initcalls => !boot.timeline.spans.iter().any(|(_, row)| row.kind == SpanKind::Initcall),
+        }
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            Lacks::Trace => "trace",
+            Lacks::Initcalls => "initcalls",
+        }
+    }
+
+    /// The evidence that one of the two boots lacks and the other has; true if the second one lacks it.
+    fn of_one(before: &Boot, after: &Boot) -> Option<(Lacks, bool)> {
+        let differs = |lacks: &Lacks| lacks.is_lacking(before) != lacks.is_lacking(after);
+        let lacks = [Lacks::Trace, Lacks::Initcalls].into_iter().find(differs)?;
+        Some((lacks, lacks.is_lacking(after)))
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -204,7 +255,7 @@ impl Diff {
             names.reverse();
             line(change, name, names)
         };
-        Diff {
+        let diff = Diff {
             schema: SCHEMA.to_owned(),
             before: side(before),
             after: side(after),
@@ -230,7 +281,25 @@ impl Diff {
                 })
                 .collect(),
             paths: changes.paths.iter().map(path).collect(),
+            not_comparable: None,
+        };
+        match Lacks::of_one(before.1, after.1) {
+            Some((lacks, after_lacks)) => diff.without(lacks, after_lacks),
+            None => diff,
         }
+    }
+
+    /// Takes out what only one boot has evidence of, and what may have absorbed it.
+    fn without(mut self, lacks: Lacks, after_lacks: bool) -> Diff {
+        let all = self.phases.len();
+        self.phases.retain(|phase| phase.before_ns.is_some() && phase.after_ns.is_some());
+        let rows = std::mem::take(&mut self.rows).len();
+        let functions = match self.evidence {
+            Compared::Calls => 0,
+            Compared::BootPath => std::mem::take(&mut self.functions).len(),
+        };
+        self.not_comparable = Some(DiffLost { after_lacks, lacks, phases: all - self.phases.len(), rows, functions });
+        self
     }
 
     /// Takes functions and paths from another diff of the same two boots. The phases and rows then come from a kernel's
@@ -239,6 +308,9 @@ impl Diff {
         self.evidence = calls.evidence;
         (self.functions_compared, self.paths_compared) = (calls.functions_compared, calls.paths_compared);
         (self.functions, self.paths) = (calls.functions, calls.paths);
+        if let Some(lost) = &mut self.not_comparable {
+            lost.functions = 0;
+        }
         self
     }
 
@@ -251,6 +323,7 @@ impl Diff {
     pub fn is_empty(&self) -> bool {
         let same_length = self.before.total_ns == self.after.total_ns;
         same_length
+            && self.not_comparable.is_none()
             && self.phases.is_empty()
             && self.rows.is_empty()
             && self.functions.is_empty()
@@ -262,6 +335,9 @@ impl Diff {
         let mut out = String::new();
         self.before_the_figures(layout, &mut out);
         self.totals(layout, &mut out);
+        if self.counts_differ() {
+            return out;
+        }
         if self.is_empty() {
             let paths = if self.paths_compared > 0 {
                 format!(", on {}", counted(self.paths_compared as u64, "path"))
@@ -283,6 +359,11 @@ impl Diff {
         out
     }
 
+    /// True if one boot counts instructions and the other time: no figure of one is comparable with one of the other.
+    fn counts_differ(&self) -> bool {
+        self.before.unit != self.after.unit
+    }
+
     /// The sums of a table in which `within_noise` rows changed by no more than their noise.
     fn whole(&self, within_noise: Option<usize>) -> Whole {
         let (before_ns, after_ns) = (self.before.total_ns, self.after.total_ns);
@@ -290,7 +371,8 @@ impl Diff {
             (Some(dither), Some(_)) => dither.total_change_ns,
             _ => after_ns - before_ns,
         };
-        Whole { before_ns, after_ns, change_ns, is_dithered: self.dither.is_some(), within_noise }
+        let unlisted = if self.not_comparable.is_some() { "not comparable" } else { "charged to no row" };
+        Whole { before_ns, after_ns, change_ns, is_dithered: self.dither.is_some(), within_noise, unlisted }
     }
 
     /// The noise of the total, as a share; `None` if it is not known.
@@ -318,6 +400,10 @@ impl Diff {
             let name = harmless(&side.recording);
             let _ = writeln!(out, "{word}  {total}  {name} · {} · {}", harmless(&side.kernel), harmless(&side.outcome));
         }
+        if self.counts_differ() {
+            let text = "one counts instructions, the other the host's time: they are not comparable";
+            return paragraph(text, "warning: ", layout, out);
+        }
         let change = self.after.total_ns - self.before.total_ns;
         let share = if self.before.total_ns > 0 { change as f64 / self.before.total_ns as f64 } else { 0.0 };
         // For dithered boots the line below has the total: these figures are of each side's first boot only.
@@ -337,14 +423,20 @@ impl Diff {
             paragraph(&text, "", layout, out);
         }
         if self.clocks_differ {
-            let text = "one counts instructions, the other the host's time: their difference is not a change";
+            let text = "their times begin at different events: their difference is not a change";
             paragraph(text, "warning: ", layout, out);
         }
         if self.evidence_left_out {
             let text = "only one of them has a trace or a kernel log; it is left out, and calls are compared";
             paragraph(text, "", layout, out);
         }
-        if self.evidence == Compared::BootPath {
+        if let Some(lost) = &self.not_comparable {
+            let counts = [(lost.phases, "phase"), (lost.rows, "row"), (lost.functions, "function")];
+            let counts: Vec<String> = counts.iter().map(|(count, thing)| counted(*count as u64, thing)).collect();
+            let side = if lost.after_lacks { "after" } else { "before" };
+            let text = format!("not comparable: {side} has no {} ({})", lost.lacks.text(), counts.join(", "));
+            paragraph(&text, "", layout, out);
+        } else if self.evidence == Compared::BootPath {
             let text = "the functions of the two boot paths are compared; to compare every call, record both with --trace calls";
             paragraph(text, "", layout, out);
         }
@@ -463,6 +555,8 @@ fn merged(before: Vec<(String, i64)>, after: Vec<(String, i64)>) -> Vec<DiffRow>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Facts;
+    use timeline::{End, EndEvidence, Initcalls, Phase, Running, SpanRow, Timeline, TrackKind};
 
     #[test]
     fn the_example_is_the_document() {
@@ -471,6 +565,44 @@ mod tests {
         assert_eq!(example.schema, SCHEMA);
         let again: serde_json::Value = serde_json::to_value(&example).unwrap();
         assert_eq!(again, serde_json::from_str::<serde_json::Value>(text).unwrap());
+    }
+
+    /// A boot of 1 ms in firmware and 9 ms in the kernel, of which a trace shows an initcall.
+    fn timeline(is_traced: bool) -> Timeline {
+        let mut t = Timeline::new(TimeBase::Host);
+        let (name, initcall, detail) = (t.names.intern("init"), t.names.intern("initcall"), t.names.intern("slow"));
+        let track = t.tracks.add(name, TrackKind::Thread, 1);
+        let ms = Ns::from_ms;
+        t.boundary(Phase::Firmware, Ns::ZERO, Ns::ZERO, "reset");
+        if is_traced {
+            t.boundary(Phase::Initcalls(Initcalls::All), ms(1), Ns::ZERO, "trace");
+            t.running.push(Running { track, cpu: 0, from: Ns::ZERO, to: ms(10) });
+            let row = SpanRow { name: initcall, detail, start: ms(2), end: ms(9), track, kind: SpanKind::Initcall };
+            t.spans.push(row, None);
+        } else {
+            t.boundary(Phase::HandOver, ms(1), Ns::ZERO, "log");
+        }
+        t.end = Some(End { at: ms(10), error: Ns::ZERO, track: Some(track), evidence: EndEvidence::OfAllEvidence });
+        t.finalize(Ns::from_us(50));
+        t
+    }
+
+    #[test]
+    fn what_one_boot_has_no_evidence_of_is_not_compared() {
+        let (traced, untraced, facts) = (timeline(true), timeline(false), Facts::default());
+        let [traced, untraced] = [&traced, &untraced].map(|timeline| Boot::new(timeline, &facts));
+        let same = Diff::new(("a", &traced), ("b", &traced), true);
+        assert!(same.is_empty() && same.not_comparable.is_none());
+        for (before, after, after_lacks) in [(&traced, &untraced, true), (&untraced, &traced, false)] {
+            let diff = Diff::new(("a", before), ("b", after), false);
+            let lost = diff.not_comparable.clone().expect("one has no trace");
+            assert_eq!((lost.lacks, lost.after_lacks, lost.phases), (Lacks::Trace, after_lacks, 2), "{diff:?}");
+            assert!(lost.rows > 0 && diff.rows.is_empty() && diff.functions.is_empty() && !diff.is_empty());
+            let text = diff.text(Layout { width: 120, ..Layout::default() });
+            let side = if after_lacks { "after" } else { "before" };
+            assert!(text.contains(&format!("not comparable: {side} has no trace (2 phases, ")), "{text}");
+            assert!(!text.contains("initcall slow"), "no saving, and no loss: {text}");
+        }
     }
 
     #[test]

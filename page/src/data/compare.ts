@@ -43,6 +43,25 @@ export function phases(before: Summary, after: Summary): Compared[] {
     return compared(lengths(before), lengths(after));
 }
 
+/** The evidence of a boot that decides what another boot is compared with. */
+export interface Evidence {
+    readonly is_traced: boolean;
+    readonly has_initcalls: boolean;
+}
+
+/**
+ * The evidence that only one of two boots has: which boot lacks it, and what. Rows and phases that rest on it are not compared: what
+ * is not seen is not saved.
+ */
+export function lost(before: Evidence, after: Evidence): { readonly side: "before" | "after"; readonly what: "trace" | "initcalls" } | undefined {
+    if (before.is_traced !== after.is_traced) return { side: before.is_traced ? "after" : "before", what: "trace" };
+    if (before.has_initcalls !== after.has_initcalls) return { side: before.has_initcalls ? "after" : "before", what: "initcalls" };
+    return undefined;
+}
+
+/** True if both boots have a phase or a row. */
+export const isInBoth = (row: Compared): boolean => row.before !== undefined && row.after !== undefined;
+
 const magnitude = (change: Whole): number => Math.abs(Number(change));
 
 function compared(before: ReadonlyMap<string, Whole>, after: ReadonlyMap<string, Whole>): Compared[] {

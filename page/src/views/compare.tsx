@@ -1,7 +1,7 @@
 // Two to eight boots side by side: phases on one axis, each row before and after, and stacks coloured by their change.
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { Boot } from "../data/boot";
-import { changes, changesOfEarlier, phases, rows, type Compared } from "../data/compare";
+import { changes, changesOfEarlier, isInBoth, lost as lostOf, phases, rows, type Compared } from "../data/compare";
 import { ofPath } from "../data/merged";
 import { boxes, depthOf, hit, paint, type Flame } from "../charts/flame";
 import { FONT, ROW, axis, fitting, x, type Scale } from "../charts/draw";
@@ -32,9 +32,12 @@ export function Compare({ store, palette }: { store: Store; palette: Palette }) 
     const set = (change: Partial<typeof state.compare>): void => store.set({ compare: { ...store.state.compare, ...change } });
     const table = TABLES.find(([id]) => id === state.compare.table)?.[0] ?? "where";
     const filter = expression(state.find);
-    const all = useMemo(() => rows(tableOf(before, table), tableOf(after, table), "self_ns"), [before, after, table]);
+    const every = useMemo(() => rows(tableOf(before, table), tableOf(after, table), "self_ns"), [before, after, table]);
+    const lost = useMemo(() => lostOf(evidenceOf(before), evidenceOf(after)), [before, after]);
+    const all = useMemo(() => (lost ? [] : every), [lost, every]);
     const shown = useMemo(() => (filter ? all.filter(row => filter.test(row.name)) : all), [all, filter?.source]);
-    const byPhase = useMemo(() => phases(before.summary, after.summary), [before, after]);
+    const everyPhase = useMemo(() => phases(before.summary, after.summary), [before, after]);
+    const byPhase = useMemo(() => (lost ? everyPhase.filter(isInBoth) : everyPhase), [lost, everyPhase]);
     const noise = noiseOf(before, after);
     const columns = useMemo(() => columnsOf(after, noise), [after, noise]);
     if (before.unit !== after.unit) return <p class="note">One boot counts {NAMES[before.unit]}, the other {NAMES[after.unit]}: they cannot be compared.</p>;
@@ -57,6 +60,7 @@ export function Compare({ store, palette }: { store: Store; palette: Palette }) 
             </div>
             <Bars boots={ready} palette={palette} align={state.compare.align} />
             <HowRun before={before} after={after} />
+            {lost ? <p class="note" id="lost">Not comparable: {lost.side} has no {lost.what} ({counted(everyPhase.length - byPhase.length, "phase")}, {counted(every.length, "row")}).</p> : null}
             <div class="split">
                 <div class="sheet phases">
                     <Table label="Phases, before and after" rows={byPhase} columns={columns} onPick={row => showPhase(store, longerIn(row, before, after), row.name)} />
@@ -67,7 +71,7 @@ export function Compare({ store, palette }: { store: Store; palette: Palette }) 
                 </div>
                 <div class="sheet">
                     <div class="tools"><Choice label="table" all={[...TABLES, ["flame", "Stacks"]] as const} is={state.compare.table as Of | "flame"} pick={table => set({ table })} /></div>
-                    {state.compare.table === "flame" ? <Stacks store={store} palette={palette} before={before} after={after} /> : (
+                    {state.compare.table === "flame" && !lost ? <Stacks store={store} palette={palette} before={before} after={after} /> : (
                         <>
                             <Table label="Rows, before and after" rows={shown} columns={columns} key={table} onPick={row => store.set({ view: "where", table, shown: boots.indexOf(longerIn(row, before, after)), filter: literally(row.name), selection: undefined })} />
                             <output class="sum" data-ns={shown.reduce((sum, row) => sum + Number(row.change), 0)}>
@@ -89,6 +93,8 @@ function showPhase(store: Store, boot: Boot, name: string): void {
     store.set({ view: "tracks", shown: store.boots.indexOf(boot), folded: new Set(), selection: { kind: "range", from, to } });
     store.zoomToSelected();
 }
+
+const evidenceOf = (boot: Boot) => ({ is_traced: boot.facts?.is_traced ?? false, has_initcalls: boot.summary.initcalls.length > 0 });
 
 function tableOf(boot: Boot, of: Of): typeof boot.summary.where {
     const { where, functions, where_all_threads } = boot.summary;

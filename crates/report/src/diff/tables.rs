@@ -17,6 +17,8 @@ pub(super) struct Whole {
     pub is_dithered: bool,
     /// For dithered boots, the number of rows left out because they changed by no more than their noise.
     pub within_noise: Option<usize>,
+    /// The name of what no row of a table has.
+    pub unlisted: &'static str,
 }
 
 /// The times of a row before and after, if known.
@@ -89,7 +91,7 @@ pub(super) fn row_table(
     let listed = top.min(all.len());
     let mut lines: Vec<Line> = all[..listed].iter().map(|r| line(&r.name, r.change(), times(r), false)).collect();
     let figures: Vec<(i64, Times)> = all.iter().map(|row| (row.change(), times(row))).collect();
-    let sums = whole.sums(&figures, listed, "charged to no row");
+    let sums = whole.sums(&figures, listed, whole.unlisted);
     lines.extend(sums.iter().map(|sum| line(&sum.name, sum.change_ns, sum.times, true)));
     render(&columns, &lines, layout.table_width(), layout.style, out);
     out.push('\n');
@@ -169,7 +171,14 @@ mod tests {
     use proptest::prelude::*;
 
     fn whole(within_noise: Option<usize>, before_ns: i64, after_ns: i64, change_ns: i64) -> Whole {
-        Whole { before_ns, after_ns, change_ns, is_dithered: within_noise.is_some(), within_noise }
+        Whole {
+            before_ns,
+            after_ns,
+            change_ns,
+            is_dithered: within_noise.is_some(),
+            within_noise,
+            unlisted: "in no row",
+        }
     }
 
     proptest! {
