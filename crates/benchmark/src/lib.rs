@@ -27,6 +27,7 @@ mod samples;
 mod scaling;
 pub mod tree;
 pub mod trial;
+mod uncountable;
 pub mod variants;
 
 pub use dither::dithered;
@@ -37,7 +38,8 @@ pub use journal::{JOURNAL, Journal, JournalError, Journaled, later_schema, read}
 pub use likely_rows::{Likely, Moved};
 pub use metrics::{METRICS, Metric, PerMetric, Values};
 pub use overhead::overhead;
-pub use results::{Against, PhaseRuns, Results, RowRuns, Test, VariantRuns, results, rounds_least};
+pub use results::{Against, NotComparable, PhaseRuns, Results, RowRuns, Test, VariantRuns, results, rounds_least};
 pub use runs::{Boot, Boots, Ended, Finished, Measured, PhaseTime, Plan, Stop, Turn, follow, resume, run};
 pub use scaling::{AxisScaling, GrowthTest, Point, Predicted, RowScaling, TOTAL};
 pub use statistics::scaling_model::ScalingModel;
+pub use statistics::verdict::Ask;

@@ -17,7 +17,7 @@ use statistics::describe::{Description, describe, mean, sd};
 use statistics::quantile::{median, median_interval};
 use statistics::rank_sum::RankSum;
 use statistics::signed_rank::SignedRank;
-use statistics::verdict::{Change, Comparison, judge, judge_corrected};
+use statistics::verdict::{Change, Comparison, judge, judge_corrected, judge_parts};
 use statistics::{CONFIDENCE, Interval, dithered, max_t, pairs, sorted};
 use std::collections::BTreeMap;
 
@@ -88,6 +88,12 @@ pub struct RowRuns {
 pub struct Against {
     /// Number of the variant, from 1.
     pub variant: usize,
+    /// Options whose effect these boots cannot show, because they count instructions: there is no verdict on the totals.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uncountable: Vec<String>,
+    /// The evidence that only one of the two variants has. Phases and rows are not compared then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_comparable: Option<NotComparable>,
     /// Comparison of the totals. Null if the two variants never reached their end mark in the same round.
     pub total: Option<Comparison>,
     /// Comparisons by phase, largest difference first.
@@ -104,6 +110,17 @@ pub struct Against {
     /// The metrics in bytes again, under the name that this field had before there were metrics in other units.
     #[serde(default)]
     pub memory: Vec<Moved>,
+}
+
+/// Phases and rows that are not compared, because one variant's boots lack evidence that the other's have.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct NotComparable {
+    /// Number of the variant whose boots have no trace, from 0.
+    pub without_trace: usize,
+    /// Number of different phases of both.
+    pub phases: usize,
+    /// Number of different rows of both.
+    pub rows: usize,
 }
 
 /// Computes the results. Ignores boots of variants that the header does not list.
@@ -243,15 +260,31 @@ fn against(head: &Head, boots: &[Boot], variant: usize) -> Against {
         };
         Some(Moved { name: metric.name.to_owned(), by: by? })
     };
-    let (phases, rows) = (moved(head, boots, variant, phases_of), moved(head, boots, variant, rows_of));
+    let (mut phases, mut rows) = (moved(head, boots, variant, phases_of), moved(head, boots, variant, rows_of));
+    let not_comparable = without_trace(boots, variant).map(|without_trace| {
+        let (phases, rows) = (std::mem::take(&mut phases).len(), std::mem::take(&mut rows).len());
+        NotComparable { without_trace, phases, rows }
+    });
     Against {
         variant,
+        uncountable: head.uncountable(variant),
+        not_comparable,
         total,
         likely_rows: likely(&phases, &rows),
         phases,
         rows,
         metrics: METRICS.iter().filter(|metric| metric.is_compared()).filter_map(of_metric).collect(),
         memory: Vec::new(),
+    }
+}
+
+/// The first variant or this one: the one that has no trace, if the other has one. Journals of earlier versions do not say.
+fn without_trace(boots: &[Boot], variant: usize) -> Option<usize> {
+    let is_traced = |variant| reached(boots, variant).find_map(|(_, measured)| measured.traced);
+    match (is_traced(0)?, is_traced(variant)?) {
+        (true, false) => Some(variant),
+        (false, true) => Some(0),
+        _ => None,
     }
 }
 
@@ -274,7 +307,7 @@ fn moved(head: &Head, boots: &[Boot], variant: usize, select: fn(&Measured) -> &
     // Either all parts could be compared or no part could: that depends only on the rounds.
     let mut family: Vec<&mut Comparison> = moved.iter_mut().map(|m| &mut m.by).collect();
     if repeats(head) {
-        judge_all(head, family);
+        judge_parts(&mut family, &head.ask);
         let total = median(&sorted(&counted(boots, 0).into_values().collect::<Vec<f64>>()));
         moved.iter_mut().for_each(|m| doubt(&mut m.by, floor::VIRTUAL_TIME * total));
     } else {
@@ -391,6 +424,27 @@ mod tests {
     }
 
     #[test]
+    fn what_only_one_variant_shows_is_not_compared() {
+        let traced = |all: [Option<bool>; 2]| {
+            let mut boots = boots(12, (-15.0, 15.0));
+            boots.iter_mut().for_each(|boot| boot.measured.traced = all[boot.variant]);
+            results(&head(&["a", "b"], false), &boots).comparisons.remove(0)
+        };
+        let seen = |against: &Against| (against.phases.len(), against.rows.is_empty());
+        for both in [[Some(true); 2], [Some(false); 2], [None, Some(false)], [None; 2]] {
+            let against = traced(both);
+            assert_eq!((seen(&against), &against.not_comparable), ((2, false), &None), "{both:?}");
+        }
+        for (all, without_trace) in [([Some(true), Some(false)], 1), ([Some(false), Some(true)], 0)] {
+            let against = traced(all);
+            assert_eq!(seen(&against), (0, true), "{all:?}");
+            let lost = against.not_comparable.unwrap();
+            assert_eq!((lost.without_trace, lost.phases), (without_trace, 2));
+            assert!(against.total.is_some(), "totals are compared");
+        }
+    }
+
+    #[test]
     fn a_boot_that_failed_is_counted_and_its_pair_left_out() {
         let mut all = boots(8, (60.0, 0.0));
         all[3].measured.total_ns = None;
@@ -459,7 +513,7 @@ mod tests {
 
     #[test]
     fn deterministic_boots_are_not_paired() {
-        let found = results(&head(&["a", "b"], true), &boots(5, (4.0, 0.0)));
+        let found = results(&head(&["a", "b"], true), &boots(5, (14.0, 0.0)));
         let total = found.comparisons[0].total.as_ref().unwrap();
         assert_eq!((total.basis, total.change), (Basis::Dithered(5, 5), Change::More));
     }
@@ -470,8 +524,8 @@ mod tests {
         let boots = |rounds: u32| -> Vec<Boot> {
             let one = |(round, variant): (u32, usize)| {
                 let mut boot = boot(round, variant, 500.0, 100.0);
-                // 7 s of CPU time, varying by 0.2 s by chance: 2 % more in the second variant is not evidence.
-                let cpu_ns = 7_000_000_000 + u64::from(round * 37 % 11) * 40_000_000 + variant as u64 * 140_000_000;
+                // 7 s of CPU time, varying by 0.2 s by chance: 10 % more in the second variant is evidence of 8 pairs.
+                let cpu_ns = 7_000_000_000 + u64::from(round * 37 % 11) * 40_000_000 + variant as u64 * 700_000_000;
                 boot.measured.metrics = PerMetric::of(|metric| (metric.name == "vmm_cpu").then_some(cpu_ns));
                 boot
             };

@@ -75,6 +75,9 @@ pub struct Measured {
     /// boot has a path.
     #[serde(default)]
     pub rows: Vec<PhaseTime>,
+    /// True if a trace shows its threads. Null in journals of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traced: Option<bool>,
     /// Milestones that it passed, by the names that `--up-to` takes; `ns` is the time since time zero.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub milestones: Vec<PhaseTime>,

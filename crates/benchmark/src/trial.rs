@@ -56,6 +56,8 @@ pub struct Tried {
     pub rounds_needed: Option<u32>,
     /// Basis of the comparison. `None` if no two boots can be compared.
     pub basis: Option<Basis>,
+    /// Options of the remedy whose effect these boots cannot show, because they count instructions. There is no verdict then.
+    pub uncountable: Vec<String>,
     /// Number of counted boots with the remedy.
     pub boots: usize,
     /// Number of these that did not reach the end mark.
@@ -105,8 +107,10 @@ fn of_variant(document: &Document, variant: usize, claimed: Option<Saved>) -> Tr
     let base = document.results.variants.first().and_then(|variant| variant.total.as_ref());
     let base_ns = base.map_or(0.0, |total| total.median.estimate);
     let judged = comparison.map(|c| judge(c, claimed, base_ns, &MinRounds::of(&document.head)));
+    let uncountable = document.head.uncountable(variant);
     let (proof, rounds_needed) = match judged {
         _ if breaks(document, variant) => (Some(Proof::BreaksTheBoot), None),
+        _ if !uncountable.is_empty() => (None, None),
         Some((proof, rounds)) => (Some(proof), rounds),
         None => (None, None),
     };
@@ -115,6 +119,7 @@ fn of_variant(document: &Document, variant: usize, claimed: Option<Saved>) -> Tr
         proof,
         rounds_needed,
         basis: comparison.map(|c| c.basis),
+        uncountable,
         boots: counted(variant).count(),
         failed: failed(variant).count(),
         failure,
@@ -188,7 +193,8 @@ fn judge(c: &Comparison, claimed: Option<Saved>, base_ns: f64, min_rounds: &MinR
     if c.change == Change::TooFew {
         return (Proof::TooNoisy, Some(min_rounds.same_test));
     }
-    let is_faster = c.change == Change::Less;
+    // A claim may be smaller than the margin that matters, so what counts here is evidence.
+    let is_faster = c.direction() == Some(Change::Less);
     // A single layout may be the cause of a small saving.
     let is_sure = !matches!(c.basis, Basis::Repeated(_)) || saving.low_ns > 0.0;
     let Some(claimed) = claimed else {
@@ -202,7 +208,7 @@ fn judge(c: &Comparison, claimed: Option<Saved>, base_ns: f64, min_rounds: &MinR
     let bounds = widened(&claimed);
     let beside = (bounds.low_ns - saving.likely_ns).max(saving.likely_ns - bounds.high_ns);
     let is_apart = saving.high_ns < bounds.low_ns || saving.low_ns > bounds.high_ns;
-    let is_not_faster = matches!(c.change, Change::NoDifference | Change::More);
+    let is_not_faster = !is_faster && matches!(c.change, Change::NoDifference | Change::More);
     let saves_less = saving.high_ns < claimed.likely_ns * (1.0 - TOLERANCE);
     if is_apart || (is_not_faster && saves_less) {
         return (Proof::Refuted, None);

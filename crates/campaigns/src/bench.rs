@@ -8,7 +8,7 @@ use crate::measure::{Booter, recording_of};
 use crate::up_to::UpTo;
 use crate::{Notes, PlannedVariant, Watcher};
 use anyhow::{Context, bail};
-use benchmark::{Axis, Boot, Booted, Document, Head, Host, InputFile, Journal, Plan, Stop, Variant};
+use benchmark::{Ask, Axis, Boot, Booted, Document, Head, Host, InputFile, Journal, Plan, Stop, Variant};
 use machine::{Init, VmmKind};
 use recording::{Manifest, Sealer};
 use resumed::InterruptedBench;
@@ -24,7 +24,7 @@ pub struct Request {
     /// Sizes at which each scaling model is evaluated.
     pub sizes: Vec<String>,
     /// The smallest difference that matters, as a share.
-    pub margin: f64,
+    pub margin: Option<f64>,
     /// The milestone that ends each boot.
     pub up_to: UpTo,
     /// The number of rounds; `None`: enough for a verdict.
@@ -260,6 +260,7 @@ pub fn new_head(plan: Plan, variants: &[PlannedVariant], foreseen: &[Manifest], 
     head.tool_version = manifest.tool_version;
     head.created = manifest.created;
     head.deterministic = variants[0].options.guest.deterministic;
+    head.ask = Ask::of_boots(head.deterministic);
     head.dithered = head.deterministic && dither && variants.iter().all(|v| v.options.guest.kernel.is_some());
     head.host_cpus_allowed = machine::pin::allowed();
     let host = &foreseen[0].host;
@@ -300,7 +301,7 @@ fn head(request: &Request, foreseen: &[Manifest]) -> anyhow::Result<Head> {
         let least = benchmark::rounds_least(variants.len() - 1, benchmark::Test::of(&head));
         head.plan.stop.rounds = head.plan.stop.rounds.max(least).min(max_rounds);
     }
-    head.ask.margin = request.margin;
+    head.ask.margin = request.margin.unwrap_or(head.ask.margin);
     head.up_to = request.up_to.name().map(str::to_owned);
     Ok(head)
 }

@@ -55,6 +55,7 @@ fn measured(folder: &Path, manifest: &Manifest, up_to: &UpTo) -> anyhow::Result<
         return Ok(measured);
     }
     let boot = opened.boot(None)?;
+    measured.traced = Some(!boot.timeline.running.is_empty());
     measured.take_figures(boot.total, &boot.phases, boot.tables());
     Ok(measured)
 }

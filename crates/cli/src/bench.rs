@@ -34,9 +34,9 @@ pub struct Args {
     /// With --sweep: what each scaling model predicts at this size (128 CPUs, 64G of memory); may be given again
     #[arg(long, value_name = "SIZE", requires = "sweep", help_heading = "What to compare")]
     at: Vec<String>,
-    /// The smallest difference that matters
-    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = amount::percent, help_heading = "What to compare")]
-    margin: f64,
+    /// The smallest difference that matters [default: 5%, of deterministic boots 1%]
+    #[arg(long, value_name = "SHARE", value_parser = amount::percent, help_heading = "What to compare")]
+    margin: Option<f64>,
 
     #[command(flatten)]
     up_to: UpToArgs,

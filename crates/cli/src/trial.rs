@@ -118,7 +118,8 @@ Verdicts:
                    Another can change a boot by 3 %, so the round says nothing
                    of savings that are smaller
 A remedy without a claim is confirmed if the boot is faster. It is refuted if
-the boot is slower, or if the whole interval lies within 5 % of no change.
+the boot is slower, or if the whole interval lies within 5 % of no change (1 %
+of deterministic boots).
 
 The folder is that of a bench: bench.jsonl, bench.json, and in boots/NNNN the
 recording of every boot that failed. The boots of all remedies together are in

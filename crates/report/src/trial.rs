@@ -84,6 +84,9 @@ pub struct Together {
 
 /// The most options that are named; the document has all.
 const MAX_ALONG_NAMED: usize = 8;
+/// The limit of a try whose claims and boots count the same.
+const SAME_COUNTER: &str = "claims and boots count the same instructions: a confirmed claim proves bootscope's replay, and says nothing \
+                            of milliseconds; a try without --deterministic measures those";
 /// The name of the boot with all confirmed remedies.
 const ALL: &str = "all confirmed";
 
@@ -127,6 +130,9 @@ impl Proofs {
         if !self.remedies.is_empty() {
             self.table(layout, &mut out);
             out.push('\n');
+        }
+        if self.deterministic && self.remedies.iter().any(|line| line.claimed.is_some() && line.measured.is_some()) {
+            paragraph(SAME_COUNTER, "", layout, &mut out);
         }
         // One line each, without breaks, so that a user can copy them.
         for line in &self.remedies {
@@ -284,7 +290,7 @@ pub(crate) fn word(verdict: Option<Proof>) -> &'static str {
         Some(Proof::Refuted) => "refuted",
         Some(Proof::TooNoisy) => "too noisy",
         Some(Proof::BreaksTheBoot) => "breaks the boot",
-        None => "not measured",
+        None => "no verdict",
     }
 }
 
@@ -294,6 +300,10 @@ fn why(remedy: &Remedy, tried: &Tried) -> String {
         Some(Proof::Refuted) => refuted(remedy.claimed, tried.measured).to_owned(),
         Some(Proof::TooNoisy) => noisy(tried),
         Some(Proof::BreaksTheBoot) => return failures(tried),
+        None if !tried.uncountable.is_empty() => format!(
+            "{} changes what an instruction costs, and these boots count instructions: try it without --deterministic",
+            tried.uncountable.join(" ")
+        ),
         None if tried.base.0 == 0 || tried.boots == 0 => "it was stopped before there was a boot to compare".to_owned(),
         None if tried.base.0 == tried.base.1 => "the boot as recorded never reached its end mark".to_owned(),
         None => "no two boots of a round reached the end mark".to_owned(),
@@ -430,6 +440,7 @@ mod tests {
             proof: Some(Proof::TooNoisy),
             rounds_needed: matches!(basis, Basis::Repeated(_)).then_some(6),
             basis: Some(basis),
+            uncountable: Vec::new(),
             boots: 5,
             failed: 1,
             failure: Some(Failure { boot: 3, outcome: "hang".to_owned(), detail: String::new() }),

@@ -219,6 +219,7 @@ pub mod testing {
                 proof: Some(proof),
                 rounds_needed: None,
                 basis: None,
+                uncountable: Vec::new(),
                 boots: 1,
                 failed: 0,
                 failure: None,

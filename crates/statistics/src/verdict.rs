@@ -3,8 +3,9 @@
 //! *Less* and *more* (for a time: faster and slower) need a p-value of at most 5 %, corrected for all comparisons of the family:
 //! totals and metrics by [`super::holm`], phases and rows by [`super::max_t`]. *No difference* needs evidence, too: the whole
 //! interval of the ratio must lie within the margin that matters to the user (an equivalence test by interval inclusion:
-//! Westlake 1972; Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987). Otherwise the runs were *too noisy*,
-//! and the necessary number is forecast. If no outcome could have been significant with this number of runs,
+//! Westlake 1972; Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987). A significant difference of a total or
+//! a metric within the margin is *no difference*, too: [`Comparison::direction`] still has it. A phase or a row has no margin,
+//! which is one of the whole boot. Otherwise the runs were *too noisy*, and the necessary number is forecast. If no outcome could have been significant with this number of runs,
 //! the verdict is *too few*.
 
 use super::{CONFIDENCE, Interval, holm};
@@ -23,6 +24,16 @@ pub struct Ask {
 impl Default for Ask {
     fn default() -> Self {
         Ask { margin: 0.05, power: 0.9 }
+    }
+}
+
+impl Ask {
+    /// The margin of deterministic boots, which show smaller differences than boots by the clock.
+    pub const COUNTED_MARGIN: f64 = 0.01;
+
+    /// The usual requirements for boots that are, or are not, deterministic.
+    pub fn of_boots(deterministic: bool) -> Ask {
+        if deterministic { Ask { margin: Ask::COUNTED_MARGIN, ..Ask::default() } } else { Ask::default() }
     }
 }
 
@@ -65,6 +76,30 @@ pub struct Comparison {
     #[cfg_attr(feature = "schemas", schemars(with = "both_names::Written"))]
     pub change: Change,
 }
+
+impl Comparison {
+    /// [`Change::Less`] or [`Change::More`] if the two differ by more than chance and layout explain, however little.
+    pub fn direction(&self) -> Option<Change> {
+        let is_less = self.ratio.map_or(self.difference.estimate < 0.0, |r| r.estimate < 1.0);
+        let differs = match (self.basis, self.ratio) {
+            (Basis::Repeated(floor), Some(ratio)) => (ratio.estimate - 1.0).abs() > floor,
+            (Basis::Repeated(_), None) => self.difference.estimate != 0.0,
+            _ => self.p_corrected.is_some_and(|p| p <= ALPHA),
+        };
+        differs.then_some(if is_less { Change::Less } else { Change::More })
+    }
+
+    /// True if the whole interval of the ratio lies within a relative margin.
+    fn is_within(&self, margin: f64) -> bool {
+        match self.ratio {
+            Some(ratio) => ratio.high <= 1.0 + margin && ratio.low >= 1.0 / (1.0 + margin),
+            None => self.difference.low == 0.0 && self.difference.high == 0.0,
+        }
+    }
+}
+
+/// The largest p-value that is evidence.
+const ALPHA: f64 = 1.0 - CONFIDENCE;
 
 /// Verdict on the question "did it help?".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -148,7 +183,10 @@ pub fn judge(family: &mut [Comparison], ask: &Ask) {
         comparison.p_corrected = corrected.next();
     }
     for comparison in family.iter_mut() {
-        comparison.change = change(comparison, p_values.len(), ask);
+        comparison.change = match change(comparison, p_values.len(), ask) {
+            Change::Less | Change::More if comparison.is_within(ask.margin) => Change::NoDifference,
+            change => change,
+        };
     }
 }
 
@@ -161,29 +199,26 @@ pub fn judge_corrected(family: &mut [&mut Comparison], p_values: &[f64], familie
     }
 }
 
-fn change(c: &Comparison, family: usize, ask: &Ask) -> Change {
-    let alpha = 1.0 - CONFIDENCE;
-    let is_less = c.ratio.map_or(c.difference.estimate < 0.0, |r| r.estimate < 1.0);
-    let direction = if is_less { Change::Less } else { Change::More };
-    match (c.basis, c.ratio) {
-        (Basis::Repeated(floor), Some(ratio)) if (ratio.estimate - 1.0).abs() > floor => return direction,
-        (Basis::Repeated(floor), Some(_)) if floor <= ask.margin => return Change::NoDifference,
-        (Basis::Repeated(_), Some(_)) => return Change::TooNoisy,
-        (Basis::Repeated(_), None) if c.difference.estimate != 0.0 => return direction,
-        (Basis::Repeated(_), None) => return Change::NoDifference,
-        _ => {}
+/// Sets the verdicts on parts of boots that only repeat: they have no p-values, and no margin.
+pub fn judge_parts(family: &mut [&mut Comparison], ask: &Ask) {
+    let families = family.len();
+    for comparison in family.iter_mut() {
+        comparison.change = change(comparison, families, ask);
     }
-    if c.p_least * family as f64 > alpha {
+}
+
+fn change(c: &Comparison, family: usize, ask: &Ask) -> Change {
+    let is_repeated = matches!(c.basis, Basis::Repeated(_));
+    if !is_repeated && c.p_least * family as f64 > ALPHA {
         return Change::TooFew;
     }
-    if c.p_corrected.is_some_and(|p| p <= alpha) {
-        return direction;
+    match (c.direction(), c.basis) {
+        (Some(direction), _) => direction,
+        (None, Basis::Repeated(floor)) if c.ratio.is_some() && floor > ask.margin => Change::TooNoisy,
+        (None, Basis::Repeated(_)) => Change::NoDifference,
+        (None, _) if c.is_within(ask.margin) => Change::NoDifference,
+        (None, _) => Change::TooNoisy,
     }
-    let within = match c.ratio {
-        Some(ratio) => ratio.high <= 1.0 + ask.margin && ratio.low >= 1.0 / (1.0 + ask.margin),
-        None => c.difference.low == 0.0 && c.difference.high == 0.0,
-    };
-    if within { Change::NoDifference } else { Change::TooNoisy }
 }
 
 #[cfg(test)]
@@ -220,10 +255,23 @@ mod tests {
     #[test]
     fn verdicts() {
         check((0.80, 0.85, 0.90), 0.002, 0.002, 1, Change::Less);
-        check((1.01, 1.02, 1.03), 0.01, 0.002, 1, Change::More);
+        check((1.01, 1.02, 1.06), 0.01, 0.002, 1, Change::More);
+        check((1.01, 1.02, 1.03), 0.01, 0.002, 1, Change::NoDifference);
         check((0.98, 1.01, 1.04), 0.4, 0.002, 1, Change::NoDifference);
         check((0.90, 1.01, 1.10), 0.4, 0.002, 1, Change::TooNoisy);
         check((0.80, 0.85, 0.90), 0.0625, 0.0625, 1, Change::TooFew);
+    }
+
+    #[test]
+    fn a_significant_difference_within_the_margin_does_not_matter_but_is_kept() {
+        let mut family = [comparison(Basis::Dithered(5, 5), interval(1.0042, 1.0046, 1.005), 0.008, 0.008)];
+        judge(&mut family, &Ask::of_boots(true));
+        assert_eq!((family[0].change, family[0].direction()), (Change::NoDifference, Some(Change::More)));
+        judge(&mut family, &Ask { margin: 0.002, ..Ask::default() });
+        assert_eq!(family[0].change, Change::More, "a smaller margin");
+        let mut row = family[0].clone();
+        judge_corrected(&mut [&mut row], &[0.008], 1, &Ask::default());
+        assert_eq!(row.change, Change::More, "a row has no margin");
     }
 
     #[test]
@@ -253,8 +301,9 @@ mod tests {
     #[test]
     fn boots_that_only_repeat_need_more_than_the_floor() {
         for (estimate, floor, expected) in [
-            (0.995, 0.0017, Change::Less),
-            (1.002, 0.0017, Change::More),
+            (0.94, 0.0017, Change::Less),
+            (1.06, 0.0017, Change::More),
+            (1.002, 0.0017, Change::NoDifference),
             (1.001, 0.0017, Change::NoDifference),
             (1.001, 0.2, Change::TooNoisy),
         ] {

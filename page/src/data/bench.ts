@@ -60,6 +60,10 @@ export interface Moved {
 
 export interface Against {
     readonly variant: number;
+    /** Options whose effect a count of instructions cannot show. */
+    readonly uncountable?: readonly string[];
+    /** What is not compared, because one variant has no trace. */
+    readonly not_comparable?: { readonly without_trace: number; readonly phases: number; readonly rows: number };
     readonly total: Comparison | null;
     readonly phases: readonly Moved[];
     readonly rows: readonly Moved[];

@@ -3,7 +3,7 @@ import { useMemo, useRef } from "preact/hooks";
 import { LINE, heightOfSpread, paintGrowth, paintSpread, text } from "../charts/bench";
 import type { Palette } from "../charts/colours";
 import { at, dots, isInterval, titleOf, type Against, type Bench, type BenchBoot, type Comparison, type Growth, type Interval, type RowRuns, type Slice } from "../data/bench";
-import { counted, type Unit } from "../lib/time";
+import { counted, percent, type Unit } from "../lib/time";
 import { expression, type BenchView, type Store } from "../state";
 import { Canvas } from "./canvas";
 import { Choice } from "./choice";
@@ -143,6 +143,16 @@ const CHANGES: Readonly<Record<string, string>> = {
     less: "▼ less", more: "▲ more", "no-difference": "no difference", "too-noisy": "too noisy to tell", "too-few": "too few boots",
 };
 
+/** The verdict on a comparison of totals, and why there is none. */
+function verdictOf(against: Against): string {
+    if (against.uncountable?.length) return `no verdict: ${against.uncountable.join(" ")} changes what an instruction costs, and these boots count instructions`;
+    const { change, p_corrected, ratio } = against.total!;
+    const matters = change === "no-difference" && p_corrected !== null && p_corrected <= 0.05;
+    return matters ? `no difference that matters (${signedPercent((ratio?.estimate ?? 1) - 1)}, p = ${p_corrected.toPrecision(2)})` : CHANGES[change] ?? change;
+}
+
+const signedPercent = (share: number): string => `${share < 0 ? "−" : "+"}${percent(Math.abs(share))}`;
+
 interface Difference {
     readonly kind: string;
     readonly name: string;
@@ -154,6 +164,7 @@ function Compared({ store, bench }: { store: Store; bench: Bench }) {
     const unit = unitOf(bench);
     const { comparisons, variants } = bench.results;
     const against = comparisons.find((one: Against) => one.variant === state.bench.variant) ?? comparisons[0]!;
+    const lost = against.not_comparable;
     const set = (change: Partial<typeof state.bench>): void => store.set({ bench: { ...store.state.bench, ...change } });
     const { filter, input } = useFilter(store);
     const all = useMemo((): Difference[] => [
@@ -180,11 +191,11 @@ function Compared({ store, bench }: { store: Store; bench: Bench }) {
                 <label>variant <select id="variant" value={against.variant} onChange={event => set({ variant: Number(event.currentTarget.value) })}>{comparisons.map(one => <option key={one.variant} value={one.variant}>{variants[one.variant]?.name}</option>)}</select></label>
                 <span>against {variants[0]?.name}</span>
                 {input}
-                <output id="change" data-ns={against.total?.difference.estimate ?? ""}>{against.total ? `${text(against.total.difference.estimate, unit)}: ${CHANGES[against.total.change] ?? against.total.change}` : "no round has a boot of both that reached its end mark"}</output>
+                <output id="change" data-ns={against.total?.difference.estimate ?? ""}>{against.total ? `${text(against.total.difference.estimate, unit)}: ${verdictOf(against)}` : "no round has a boot of both that reached its end mark"}</output>
             </div>
             <div class="sheet">
                 <Table label="Differences" rows={rows} columns={columns} />
-                <output class="sum">{counted(rows.length, "row")}</output>
+                <output class="sum">{counted(rows.length, "row")}{lost ? `; not comparable: ${variants[lost.without_trace]?.name} has no trace (${counted(lost.phases, "phase")}, ${counted(lost.rows, "row")})` : ""}</output>
             </div>
         </div>
     );

@@ -8,7 +8,7 @@ use crate::benches::JOURNAL;
 use crate::measure::Booter;
 use anyhow::Context;
 use benchmark::range::{Builder, Built, COMMIT, Commit, Repo, SearchOf, Worktree};
-use benchmark::{Document, Ended, Head, Host, Journal, Setting, Stop};
+use benchmark::{Ask, Document, Ended, Head, Host, Journal, Setting, Stop};
 use machine::RecordOptions;
 use recording::Manifest;
 use std::collections::BTreeMap;
@@ -163,6 +163,7 @@ impl<'a> Workshop<'a> {
         (head.tool_version, head.created) = (manifest.tool_version, manifest.created);
         head.deterministic = self.options.guest.deterministic;
         head.dithered = self.options.guest.deterministic;
+        head.ask = Ask::of_boots(head.deterministic);
         head.host_cpus_allowed = machine::pin::allowed();
         if let Some(host) = foreseen.first().map(|m| &m.host) {
             head.host = Host { cpu: host.cpu.clone(), cores: host.cores, kernel: host.kernel.clone() };

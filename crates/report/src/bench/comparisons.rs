@@ -32,7 +32,10 @@ pub fn comparisons(document: &Document, whole: bool, layout: Layout, out: &mut S
         };
         let text = verdict(document, against, &first.name, &second.name);
         paragraph(&harmless(&text), "", layout, out);
-        write_changes(against, first, second, layout, out);
+        match not_comparable(against, first, second) {
+            Some(text) => paragraph(&harmless(&text), "", layout, out),
+            None => write_changes(against, first, second, layout, out),
+        }
         likely(against, layout, out);
         metrics(&against.metrics, layout, out);
         out.push('\n');
@@ -50,9 +53,24 @@ fn verdict(document: &Document, against: &Against, first: &str, second: &str) ->
     let d = &total.difference;
     let interval = if d.is_sure() { format!(" ({})", unsigned_interval(unit, d.low, d.high)) } else { String::new() };
     let by = format!("by {}{interval}", time(unit, d.estimate.abs()));
+    if !against.uncountable.is_empty() {
+        let options = against.uncountable.join(" ");
+        return format!(
+            "{second} and {first}: no verdict. {options} changes what an instruction costs, and these boots count instructions \
+             ({}): bench it without --deterministic",
+            relative_change(total)
+        );
+    }
     let verdict = match total.change {
         Change::Less => format!("{second} is faster than {first} {by}"),
         Change::More => format!("{second} is slower than {first} {by}"),
+        Change::NoDifference if total.direction().is_some() => {
+            let p = total.p_corrected.map_or_else(String::new, |p| format!(", {}", p_value(p)));
+            format!(
+                "{second} and {first}: no difference that matters ({}{p}); the margin is {margin}",
+                relative_change(total)
+            )
+        }
         Change::NoDifference => format!("{second} and {first}: no difference beyond {margin}"),
         Change::TooNoisy => {
             format!("{second} and {first}: the noise is too large to say whether they differ by {margin}")
@@ -64,6 +82,26 @@ fn verdict(document: &Document, against: &Against, first: &str, second: &str) ->
         .filter(|part| !part.is_empty())
         .collect::<Vec<_>>()
         .join("; ")
+}
+
+/// The change of the total relative to the first variant, such as `+0.46 %`.
+fn relative_change(total: &Comparison) -> String {
+    let change = total.ratio.map_or(0.0, |ratio| ratio.estimate - 1.0);
+    format!("{}{}", if change < 0.0 { "−" } else { "+" }, per_cent(change.abs()))
+}
+
+fn p_value(p: f64) -> String {
+    if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") }
+}
+
+/// The phases and rows that are not compared, and why.
+fn not_comparable(against: &Against, first: &VariantRuns, second: &VariantRuns) -> Option<String> {
+    let lost = against.not_comparable.as_ref()?;
+    let (phases, rows) = (counted(lost.phases as u64, "phase"), counted(lost.rows as u64, "row"));
+    let name = if lost.without_trace == against.variant { &second.name } else { &first.name };
+    Some(format!(
+        "not comparable: {name} has no trace ({phases}, {rows}); only totals, milestones and metrics are compared"
+    ))
 }
 
 /// The interval of a difference as lengths without a sign, the smaller first.
@@ -102,9 +140,8 @@ fn chance(total: &Comparison) -> String {
     };
     let corrected = total.p != total.p_corrected;
     match total.p_corrected.or(total.p) {
-        Some(p) if p < 0.001 => format!("p < 0.001, {boots}"),
-        Some(p) if corrected => format!("p = {p:.3} (corrected for all comparisons), {boots}"),
-        Some(p) => format!("p = {p:.3}, {boots}"),
+        Some(p) if corrected && p >= 0.001 => format!("{} (corrected for all comparisons), {boots}", p_value(p)),
+        Some(p) => format!("{}, {boots}", p_value(p)),
         None => boots,
     }
 }

@@ -114,9 +114,11 @@ pub fn variants(document: &Document, layout: Layout, out: &mut String) {
         let reached = runs.total.as_ref().map_or(0, |t| t.count);
         let boots = if reached == all { all.to_string() } else { format!("{reached} of {all}") };
         let total_text = |f: &dyn Fn(&Description) -> String| runs.total.as_ref().map_or_else(String::new, f);
-        let total = results.comparisons.iter().find(|c| c.variant == i).and_then(|c| c.total.as_ref());
+        let against = results.comparisons.iter().find(|c| c.variant == i);
+        let total = against.and_then(|c| c.total.as_ref());
+        let has_verdict = against.is_none_or(|against| against.uncountable.is_empty());
         let ratio = total.and_then(|c| c.ratio).map_or_else(String::new, |r| format!("{:.3}", r.estimate));
-        let verdict = total.map_or("", |c| of_time(c.change)).to_owned();
+        let verdict = if has_verdict { total.map_or("", |c| of_time(c.change)) } else { "no verdict" }.to_owned();
         let (mean, median) = (
             total_text(&|t: &Description| time_beside(layout.unit, t.mean, least)),
             total_text(&|t: &Description| time_beside(layout.unit, t.median.estimate, least)),
