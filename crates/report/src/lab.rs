@@ -96,8 +96,9 @@ impl Lab {
     pub fn page(&self) -> String {
         let mut out = PAGE.to_owned();
         let row = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-        out.push_str(&row(&TITLES.map(|(title, _)| title.to_owned())));
-        out.push_str(&row(&TITLES.map(|(_, align)| if align == Align::Left { "---" } else { "---:" }.to_owned())));
+        let head = |cells: &[String]| format!("|{}|\n", cells.join("|"));
+        out.push_str(&head(&TITLES.map(|(title, _)| title.to_owned())));
+        out.push_str(&head(&TITLES.map(|(_, align)| if align == Align::Left { "---" } else { "---:" }.to_owned())));
         self.cells().iter().for_each(|cells| out.push_str(&row(cells)));
         let _ = write!(out, "\nMeasured: {}; QEMU {}.\n\n## What each is\n", self.unit, harmless(&self.vmm));
         let mut before = "";
@@ -113,9 +114,9 @@ impl Lab {
                 if !trial.note.is_empty() {
                     let _ = writeln!(out, "* note: {}", trial.note);
                 }
-                let _ = writeln!(out, "* slow: `{}`, {} to the end", trial.slow, measured(trial.slow_total_ns));
+                let _ = writeln!(out, "* slow: `{}`: {}", trial.slow, measured(trial.slow_total_ns));
             }
-            let _ = write!(out, "* fast: `{}`, {} to the end", trial.fast, measured(trial.fast_total_ns));
+            let _ = write!(out, "* fast: `{}`: {}", trial.fast, measured(trial.fast_total_ns));
             let _ = match trial.not_foretold.as_str() {
                 "" => writeln!(out),
                 why => writeln!(out, "; {}", harmless(why)),

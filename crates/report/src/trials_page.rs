@@ -97,8 +97,8 @@ fn counts(trials: &[&PastTrial]) -> String {
 
 fn table(trials: &[&PastTrial], out: &mut String) {
     out.push_str(
-        "| kernel | machine | recording | boot | about | remedy | claimed | measured | of the claim | verdict |\n\
-         | --- | --- | --- | ---: | --- | --- | ---: | ---: | ---: | --- |\n",
+        "|kernel|machine|recording|boot|about|remedy|claimed|measured|of the claim|verdict|\n\
+         |---|---|---|---:|---|---|---:|---:|---:|---|\n",
     );
     let mut remarks = Vec::new();
     for past in trials {
