@@ -5,6 +5,7 @@
 
 pub(crate) mod arch;
 pub(crate) mod clocks;
+mod fact;
 pub(crate) mod followed;
 mod found;
 pub(crate) mod linux;
@@ -17,5 +18,6 @@ pub mod regions;
 pub(crate) mod stage;
 pub(crate) mod subject;
 
+pub(crate) use fact::FactKind;
 pub(crate) use found::{Found, Moment};
 pub(crate) use placing::{Machine, Placing};

@@ -1,10 +1,14 @@
 //! Readers of evidence: bytes that a boot left behind become records, and records become a timeline.
 //!
-//! One module per format, each of the same shape: notes on the format, a `read` that takes the
-//! file's name (for places in diagnostics) and its bytes, and typed records. A reader does no I/O,
-//! panics on nothing, and drops nothing silently: what it could not use is counted in
-//! [`timeline::Diagnostics`]. `Err` means one thing only: this is not that format
-//! ([`NotThisFormat`]).
+//! * `input`: files, lines and numbers.
+//! * `formats`: one module per format, each of the same shape: notes on the format, a `read` that takes the file's name (for places
+//!   in diagnostics) and its bytes, and typed records. It does no I/O, panics on nothing, and drops nothing silently: what it could not
+//!   use is counted in [`timeline::Diagnostics`]. `Err` means one thing only: this is not that format ([`NotThisFormat`]).
+//! * `boot`: what is found in files, and what the passes make of it.
+//! * `readers`: the files that each format takes, and the place of its records on the timeline.
+//! * `assemble`: a recording's files to their readers, clocks, and the passes.
+//!
+//! Each imports only from those above it.
 //!
 //! Which format a file has is told by its content ([`detect`]), never by its name.
 #![forbid(unsafe_code)]

@@ -19,32 +19,32 @@ use crate::formats::ftrace::Stamps;
 use recording::TimeBase;
 use timeline::{Clock, Delay, DiagnosticKind, Diagnostics, Ns, RateSource, SyncPoint, Ticks};
 
-/// What the trace's clock is called.
+/// The name of the trace's clock.
 const TRACE: &str = "trace";
-/// What another counter is called.
+/// The name of another counter.
 const OWN_COUNTER: &str = "guest counter";
 /// A kernel finds its counter's rate to a hundredth, and the host's stamps do over a boot: rates further apart are of different
 /// seconds.
 const OTHER_SECOND: f64 = 0.1;
 
-/// Over so long a time, stamps that are some ms late give a rate as good as a kernel's own calibration (500 ppm).
+/// From this length on, stamps that are some ms late give a rate as good as a kernel's own calibration (500 ppm).
 const HEARD_FOR_LONG: Ns = Ns::from_ms(10_000);
 
 /// A busy host's stamps are late by this at most.
 const LATE_MAX: Ns = Ns::from_ms(100);
-/// Of a kernel's own measurement of its counter's rate, half of the messages that the trace has too lie nearer than this.
+/// A kernel's own measurement of its counter's rate is believed if half of the messages that the trace has too lie nearer than this.
 const MEASURED_OFF: Ns = Ns::from_ms(5);
-/// So long after its first instruction, at most, process 1 has read the kernel's clock: a system call later.
+/// Process 1 has read the kernel's clock at most this long after its first instruction: a system call later.
 const READ_WITHIN: Ns = Ns::from_us(10);
-/// Of what the host saw, so many in a row have to agree to [`EDGE`], and one in so many of all.
+/// At least this many of the points that the host saw have to agree to [`EDGE`] in a row, and one in `AGREE_SHARE` of all.
 const AGREE_MIN: usize = 4;
 const AGREE_SHARE: usize = 50;
 const EDGE: Ns = Ns::from_us(100);
 
-/// Writing one numbered line takes so many times as long as writing another only if it was disturbed.
+/// Writing one numbered line takes this many times as long as writing another only if it was disturbed.
 const DISTURBED: u64 = 4;
 
-/// Finds the clocks; what could not be joined is said in `diagnostics`.
+/// Finds the clocks; `diagnostics` counts those that could not be joined.
 pub(crate) fn join(evidence: &Offers<'_>, diagnostics: &mut Diagnostics) -> Clocks {
     let counter = believed(counter(evidence), diagnostics);
     // The host's clock says nothing of a deterministic boot's time.

@@ -1,9 +1,8 @@
 //! Warnings about a recording that a reader must see before trusting its figures: it was interrupted, its manifest is
 //! missing or damaged, or files are lost. Every view prints them first.
 
-use crate::assemble::detect;
 use crate::assemble::files::content;
-use crate::assemble::meminfo;
+use crate::assemble::{detect, meminfo};
 use crate::input::index::Index;
 use crate::input::is_imported;
 use crate::readers::reader::{Own, Reader};

@@ -1,4 +1,4 @@
-//! What a file holds, told by its content and never by its name.
+//! The formats in a file, by its content and never by its name.
 //!
 //! A capture of a serial line can hold several things one after the other (firmware, kernel, a
 //! dump between markers), so every line is looked at and each kind that was found is reported, the
@@ -9,14 +9,14 @@ use crate::input::text::{Line, Lines};
 use crate::readers::reader::Reader;
 use std::ops::Range;
 
-/// What a file, or a part of it, is.
+/// The kind of a file, or of a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// Lines that a reader knows.
     Evidence {
-        /// Whose they are.
+        /// Their format.
         format: Format,
-        /// Which of that reader's kinds, by its place among them.
+        /// The kind's place among that reader's kinds.
         kind: usize,
         /// That kind, for people.
         what: &'static str,
@@ -32,7 +32,7 @@ pub enum Content {
 }
 
 impl Content {
-    /// Whose lines these are.
+    /// The format of these lines.
     pub(crate) fn format(&self) -> Option<Format> {
         match self {
             Content::Evidence { format, .. } => Some(*format),
@@ -58,11 +58,11 @@ impl std::fmt::Display for Content {
 pub struct Found {
     /// What.
     pub content: Content,
-    /// How many lines are of it; 0 for what has no lines.
+    /// The number of its lines; 0 for a kind without lines.
     pub lines: u64,
-    /// Where its first line starts.
+    /// The start of its first line.
     pub start: usize,
-    /// Where its last line ends.
+    /// The end of its last line.
     pub end: usize,
 }
 
@@ -71,10 +71,10 @@ pub(crate) type Readers = Vec<(Format, Box<dyn Reader>)>;
 
 /// A reader for each format, without a file.
 pub(crate) fn readers() -> Readers {
-    READERS.iter().map(|(format, open)| (*format, open())).collect()
+    READERS.iter().map(|row| (row.format, (row.open)())).collect()
 }
 
-/// What the bytes hold, most lines first; nothing only for an empty file.
+/// The kinds in the bytes, most lines first; empty only for an empty file.
 pub fn detect(bytes: &[u8]) -> Vec<Found> {
     detect_in(bytes, std::slice::from_ref(&(0..bytes.len())), &readers())
 }
@@ -105,7 +105,7 @@ pub(crate) fn detect_in(bytes: &[u8], parts: &[Range<usize>], readers: &Readers)
     found
 }
 
-/// Whose line it is: who is sure comes before who is not, then the order of the table.
+/// The kind of a line. A reader that is sure comes before one that is not, then the order of the table counts.
 fn content_of(line: Line<'_>, readers: &Readers) -> Option<Content> {
     let line = Line { bytes: line.bytes.strip_suffix(b"\r").unwrap_or(line.bytes), ..line };
     if line.bytes.is_empty() {

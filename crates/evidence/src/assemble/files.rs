@@ -1,19 +1,16 @@
 //! A recording's files, each read once and given to the reader that it belongs to.
 //!
-//! A recording of our own names its files. In one that was imported, what a file is is told by its content; the files of an
-//! archive are imported one by one. Nothing here knows a format: who takes which file is asked of the readers.
+//! A recording of our own names its files. In one that was imported, the content of a file decides its format; the files of an
+//! archive are imported one by one. No format is known here: the readers say which files they take.
 
 use crate::assemble::archive;
-use crate::assemble::detect;
-use crate::assemble::detect::Readers;
+use crate::assemble::detect::{self, Readers};
 use crate::assemble::reader_table::{Format, YIELDS_TO};
-use crate::formats::journal;
-use crate::formats::tslog;
+use crate::formats::{journal, tslog};
 use crate::input::index::Index;
-use crate::input::is_imported;
 use crate::input::recent::Recent;
 use crate::input::text::{HOLE_BYTES_MIN, Lines};
-use crate::input::{File, Input, UNPACKED_BYTES_MAX};
+use crate::input::{File, Input, UNPACKED_BYTES_MAX, is_imported};
 use crate::readers::reader::{Own, Taken};
 use recording::Recording;
 use std::io::Read;
@@ -24,7 +21,7 @@ use timeline::{DiagnosticKind, Diagnostics, Ns};
 /// The files of our own that are compressed are lists of functions, the same for all boots of a kernel: what each became.
 static UNPACKED: Recent<(String, Vec<u8>), Unpacked> = Recent::new();
 
-/// What a compressed file became, and what is wrong with it.
+/// The unpacked content of a compressed file, and what is wrong with it.
 type Unpacked = (Arc<Vec<u8>>, Diagnostics);
 
 /// A kernel's list has 1 MB. What has more is not kept.
@@ -66,11 +63,11 @@ fn give(file: File, readers: &mut Readers, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// What a file is, and whose.
+/// The kinds of evidence in a file, and their readers.
 #[derive(Default)]
 struct Looked {
     recognised: Recognised,
-    /// Who gets it. Others may have taken lines out of it already.
+    /// The readers that get it. Others may have taken lines out of it already.
     takers: Vec<Format>,
 }
 
@@ -214,7 +211,7 @@ fn is_gzip(bytes: &[u8]) -> bool {
 /// No byte of DEFLATE becomes more.
 const UNPACKED_BYTES_EACH_MOST: usize = 1032;
 
-/// What a compressed file holds that is whole and one stream, as nearly all are: at once, and in less than half of the time. Its
+/// The content of a compressed file that is whole and one stream, as nearly all are: at once, and in less than half of the time. Its
 /// checksum was right.
 fn gunzip_whole(packed: &[u8]) -> Option<Vec<u8>> {
     // Its length, modulo 2^32 (RFC 1952, 2.3.1).
@@ -239,7 +236,7 @@ fn unpacked_bytes_max(packed: &[u8]) -> u64 {
     (packed.len() as u64).saturating_mul(UNPACKED_RATIO_MAX).clamp(UNPACKED_BYTES_SMALL, UNPACKED_BYTES_MAX)
 }
 
-/// What a compressed file holds, as far as it can be read.
+/// The content of a compressed file, as far as it can be read.
 fn gunzip(name: &str, packed: &[u8], diagnostics: &mut Diagnostics) -> Vec<u8> {
     if let Some(whole) = gunzip_whole(packed) {
         return whole;
@@ -257,7 +254,7 @@ fn gunzip(name: &str, packed: &[u8], diagnostics: &mut Diagnostics) -> Vec<u8> {
     bytes
 }
 
-/// What the beginning of a file holds: itself, or as much as can be unpacked of it, which is no more than `most` bytes.
+/// The beginning of a file: itself, or as much as can be unpacked of it, which is no more than `most` bytes.
 pub(crate) fn beginning(head: Vec<u8>, most: u64) -> Vec<u8> {
     if !is_gzip(&head) {
         return head;
@@ -272,18 +269,18 @@ pub(crate) fn imported(recording: &Recording) -> Vec<String> {
     recording.names().filter(|name| is_imported(name)).map(str::to_owned).collect()
 }
 
-/// What a journal with dates is, and what to do.
+/// The description of a journal with dates, and what to do.
 const JOURNAL_WITH_DATES: &str = "a journal with the wall clock's times alone, which say nothing of a boot: print it with \
      `journalctl -b -o export`";
 
-/// What of a file's content is evidence that is used.
+/// The part of a file's content that is evidence and used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recognised {
     /// In words, each kind; nothing if none of it is.
     pub kinds: Vec<String>,
-    /// Whether any of it tells of a boot. What only says how fast a counter runs, or what the machine is, does not.
+    /// True if any of it is of a boot. What only says how fast a counter runs, or what the machine is, does not.
     pub of_a_boot: bool,
-    /// Whether it is compressed and would become more than [`UNPACKED_BYTES_MAX`]: the rest is not read.
+    /// True if it is compressed and would become more than [`UNPACKED_BYTES_MAX`]: the rest is not read.
     pub cut: bool,
     /// Advice on the next recording, where the file says less than its machine could.
     pub next_time: Option<&'static str>,
@@ -312,7 +309,7 @@ pub fn recognise(bytes: &[u8]) -> Recognised {
     all
 }
 
-/// The kernel's event log of a recording, as it was written; empty where there is none.
+/// The kernel's event log of a recording, as it was written; empty without a log.
 ///
 /// # Errors
 /// If a file cannot be read.
@@ -335,7 +332,7 @@ impl Console {
     }
 }
 
-/// Reads the console; empty where there is none.
+/// Reads the console; empty without a console.
 ///
 /// # Errors
 /// If the file cannot be read.

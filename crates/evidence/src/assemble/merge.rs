@@ -7,31 +7,25 @@
 //! No bytes of a format are read here, and no name that a kernel prints. What it adds itself (the beginning of the machine, the
 //! end of a boot that nobody marked) follows from the timeline. What is only true of Linux is in [`crate::boot::linux`].
 
-use crate::assemble::clocks;
-use crate::assemble::condition;
 use crate::assemble::detect::Readers;
-use crate::assemble::files;
-use crate::assemble::gaps;
-use crate::assemble::reader_table::{THREADS, WHOLE_BOOTS};
+use crate::assemble::reader_table::{Format, READERS, THREADS, WHOLE_BOOTS};
+use crate::assemble::{clocks, condition, files, gaps};
 use crate::boot::clocks::log_ticks;
 use crate::boot::followed::Followed;
-use crate::boot::linux;
-use crate::boot::linux::excerpt;
+use crate::boot::linux::{self, excerpt};
 use crate::boot::offers::Offers;
-use crate::boot::ports;
-use crate::boot::ports::Answer;
+use crate::boot::ports::{self, Answer};
 use crate::boot::regions::Stage;
 use crate::boot::subject::Subject;
-use crate::boot::{Found, Machine, Moment, Placing};
-use crate::readers::reader::EndRank;
-use crate::readers::reader::{EndCandidate, Evidence};
+use crate::boot::{FactKind, Found, Machine, Moment, Placing};
+use crate::readers::reader::{EndCandidate, EndRank, Evidence, Reader};
 use recording::{EndMark, GuestSpec, Oddity, OutcomeKind, Recording};
 use timeline::{
     Clock, DiagnosticKind, End, EndEvidence, Mark, Ns, Phase, Ticks, TimeBase, Timeline, TrackId, TrackKind, Unit,
     Warning,
 };
 
-/// What is wrong with a recording that is not as its recorder would leave it.
+/// The diagnostic for a recording that is not as its recorder would leave it.
 fn of_recording(oddity: Oddity) -> DiagnosticKind {
     match oddity {
         Oddity::UnfinishedRecording => DiagnosticKind::RecordingUnfinished,
@@ -48,11 +42,11 @@ fn of_recording(oddity: Oddity) -> DiagnosticKind {
 pub struct Loaded {
     /// Everything that it says about its boot, finalized.
     pub timeline: Timeline,
-    /// What it says about the machine.
+    /// The machine and its system.
     pub subject: Subject,
     /// Its calls, if they were followed.
     pub calls: Option<Followed>,
-    /// What the kernel said as it panicked, in evidence taken elsewhere, of which nobody else says how the boot ended.
+    /// The kernel's panic message, in evidence taken elsewhere that has no other end of the boot.
     pub panic: Option<String>,
 }
 
@@ -104,7 +98,7 @@ fn read_some(recording: &Recording, by_calls_until: Option<Ns>) -> Result<Loaded
     let calls = evidence.into_iter().find_map(Evidence::into_calls);
     let panic = panic_line(&boot).map(|mark| boot.timeline.names.get(mark.name).to_owned());
     let Placing { mut timeline, .. } = boot;
-    let subject = found.subject;
+    let subject = found.subject.take();
     samples_alone(&mut timeline);
     if let Some((end, until)) = timeline.end.as_mut().zip(by_calls_until) {
         (end.at, end.evidence) = (until, EndEvidence::OfAllEvidence);
@@ -114,7 +108,7 @@ fn read_some(recording: &Recording, by_calls_until: Option<Ns>) -> Result<Loaded
     Ok(Loaded { timeline, subject, calls, panic })
 }
 
-/// Where there is nothing but samples, the time that they are of is the whole: from the first one, or from when sampling
+/// If there is nothing but samples, the sampled time is the whole: from the first one, or from when sampling
 /// began, to the last.
 fn samples_alone(timeline: &mut Timeline) {
     let is_all = timeline.end.is_none() && timeline.boundaries.is_empty() && timeline.spans.is_empty();
@@ -128,7 +122,7 @@ fn samples_alone(timeline: &mut Timeline) {
     timeline.boundary(Phase::Sampled, Ns::ZERO, Ns::ZERO, "the first sample");
 }
 
-/// What the readers make of their files, in the order of the table; without those that another one makes needless.
+/// Lets the readers read their files, in the order of the table, without those that another one makes needless.
 fn read_all<'f>(
     readers: &'f mut Readers,
     found: &mut Found<'f>,
@@ -145,7 +139,19 @@ fn read_all<'f>(
         }
     }
     let used = readers.iter_mut().filter(|(format, _)| !unread.contains(format));
-    used.filter_map(|(_, reader)| reader.read(found, timeline)).collect()
+    let read = |(format, reader): &'f mut (Format, Box<dyn Reader>)| {
+        let evidence = reader.read(found, timeline);
+        debug_assert_eq!(undeclared(*format, found), [], "{format:?} uses facts that its row does not have");
+        evidence
+    };
+    used.filter_map(read).collect()
+}
+
+/// The facts that a reader used just now, and that its row in the table does not have; with true if it changed them.
+fn undeclared(format: Format, found: &mut Found<'_>) -> Vec<(FactKind, bool)> {
+    let Some(row) = READERS.iter().find(|row| row.format == format) else { return Vec::new() };
+    let may = |(fact, changed): &(FactKind, bool)| row.provides.contains(fact) || !changed && row.needs.contains(fact);
+    found.uses().into_iter().filter(|used| !may(used)).collect()
 }
 
 pub(crate) type AllEvidence<'f> = [Box<dyn Evidence + 'f>];
@@ -191,7 +197,7 @@ pub(crate) fn place(evidence: &mut AllEvidence<'_>, boot: &mut Placing<'_>) {
     linux::name_the_kernel(boot);
     linux::name_the_initrd(boot);
     evidence.iter_mut().for_each(|evidence| evidence.finish(boot));
-    // A clock that shows ticks as ticks is none.
+    // A clock that shows ticks as ticks says nothing of time.
     let clocks = std::mem::take(&mut boot.clocks);
     let trace = clocks.trace.filter(|_| !clocks.only_ticks);
     boot.timeline.clocks.extend([clocks.counter, trace, clocks.printk].into_iter().flatten());
@@ -225,7 +231,7 @@ fn process_1_track(boot: &mut Placing<'_>) {
     boot.init = Some(init);
 }
 
-/// What goes on before the kernel and around it, and where a machine was recorded, when it ran its first instruction.
+/// Places what goes on before the kernel and around it, and the first instruction of a recorded machine.
 fn before_the_kernel(evidence: &mut AllEvidence<'_>, boot: &mut Placing<'_>) {
     if !boot.is_imported() {
         let is_made = boot.board_error().is_none();
@@ -255,7 +261,7 @@ fn first_instruction(boot: &mut Placing<'_>) -> Option<Ns> {
     let heard = boot.cpus_started.clone();
     let Moment { at, error, evidence } = heard.or_else(|| boot.clocks.counter.as_ref().map(by_counter))?;
     // Without a word of the firmware's nothing says what runs until the kernel's first message.
-    let phase = if boot.firmware_spoke { Phase::Firmware } else { Phase::Unexplained };
+    let phase = if *boot.firmware_spoke { Phase::Firmware } else { Phase::Unexplained };
     boot.timeline.boundary(phase, at, error, &evidence);
     Some(at)
 }
@@ -283,7 +289,7 @@ fn end(evidence: &AllEvidence<'_>, boot: &mut Placing<'_>) {
     boot.timeline.end = Some(End { at, error, track, evidence });
 }
 
-/// Who ran before the kernel, where a boot loader never came to one.
+/// The track before the kernel, if a boot loader never started one.
 fn never_left(boot: &Placing<'_>) -> Option<TrackId> {
     let timeline = &boot.timeline;
     let is_threads = |track: TrackId| timeline.tracks.get(track).kind == TrackKind::Thread;
@@ -332,13 +338,13 @@ fn asked(boot: &mut Placing<'_>) -> Option<EndCandidate> {
     Some(EndCandidate { track, ..candidate(EndRank::Asked, at, error, evidence) })
 }
 
-/// Of evidence taken elsewhere: the kernel started process 1, and nobody says what came of it.
+/// The start of process 1, in evidence taken elsewhere that does not show what followed.
 fn process_1_started(boot: &Placing<'_>) -> Option<EndCandidate> {
     let at = boot.start_of(Phase::Process1).filter(|_| boot.is_imported() && !boot.is_start_of_process_1_unknown)?;
     Some(candidate(EndRank::ProcessOneStarted, at, Ns::from_ms(1), EndEvidence::Process1Started))
 }
 
-/// Where imported evidence says that its kernel panicked.
+/// The line on which the kernel of imported evidence panicked.
 fn panic_line<'b>(boot: &'b Placing<'_>) -> Option<&'b Mark> {
     let said = linux::fatal_panics(&boot.timeline).min_by_key(|mark| mark.at);
     said.filter(|_| boot.is_imported() && boot.manifest.outcome.is_none())
@@ -374,4 +380,26 @@ fn last_sign(evidence: &AllEvidence<'_>, boot: &mut Placing<'_>) -> Option<EndCa
     let shown = "the last sign of the kernel: message, console, trace, code that ran for the first time";
     boot.timeline.boundary(Phase::NoFurtherSign, last, Ns::ZERO, shown);
     Some(candidate(EndRank::LastSign, watched, Ns::ZERO, EndEvidence::GivenUp))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_use_that_no_row_declares_is_found() {
+        let manifest = recording::Manifest::default();
+        let mut found = Found::new(&manifest);
+        assert!(found.stages.is_empty());
+        assert_eq!(undeclared(Format::Calls, &mut found), [], "calls need the stages");
+        *found.process_1_spoke = true;
+        assert_eq!(undeclared(Format::Calls, &mut found), [(FactKind::Process1, true)]);
+        found.stages.clear();
+        assert_eq!(
+            undeclared(Format::Calls, &mut found),
+            [(FactKind::FirstExecutions, true)],
+            "but do not provide them"
+        );
+        assert_eq!(undeclared(Format::Calls, &mut found), [], "a use counts once");
+    }
 }

@@ -2,9 +2,9 @@
 
 use timeline::{Clock, Ns, RateSource, Ticks};
 
-/// What the guest's counter is called where it is the host's time stamp counter.
+/// The name of a guest's counter that is the host's time stamp counter.
 pub(crate) const COUNTER: &str = "guest TSC";
-/// What printk's clock is called.
+/// The name of printk's clock.
 pub(crate) const PRINTK: &str = "printk";
 
 /// The clocks of a recording, as far as it has them.
@@ -17,7 +17,7 @@ pub(crate) struct Clocks {
     /// printk's stamps; its ticks are nanoseconds.
     pub printk: Option<Clock>,
     /// Nothing says how long the trace's ticks are, and there is nothing else: they stand for themselves.
-    pub(crate) only_ticks: bool,
+    pub only_ticks: bool,
 }
 
 /// printk's stamps as ticks: they are nanoseconds and never negative.

@@ -1,5 +1,6 @@
-//! What readers find in their files: facts that are set while files are read, and only read from then on.
+//! The facts that readers find in their files. Readers set them while files are read; from then on they are read-only.
 
+use crate::boot::fact::{Fact, FactKind};
 use crate::boot::lists::Lists;
 use crate::boot::regions::Region;
 use crate::boot::subject::Subject;
@@ -21,29 +22,29 @@ pub(crate) struct Moment {
 pub(crate) struct Found<'f> {
     pub manifest: &'f Manifest,
     /// The machine and its system.
-    pub subject: Subject,
+    pub subject: Fact<Subject>,
     /// Names of functions.
-    pub lists: Lists<'f>,
+    pub lists: Fact<Lists<'f>>,
     /// The time at which each block of code ran first.
-    pub first_executions: Option<Rc<FirstExecutions>>,
+    pub first_executions: Fact<Option<Rc<FirstExecutions>>>,
     /// The stages of the machine before the kernel, by the code that ran.
-    pub stages: Vec<Region>,
+    pub stages: Fact<Vec<Region>>,
     /// True if a reader has arrival times of the machine's lines, and so of the kernel's first one.
-    pub(crate) is_heard: bool,
+    pub is_heard: Fact<bool>,
     /// The kernel's messages among those lines, and their file. The reader of kernel logs takes them.
-    pub(crate) heard_messages: Option<(String, KernelLog)>,
+    pub heard_messages: Fact<Option<(String, KernelLog)>>,
     /// The kernel's messages in a journal, and its file. The reader of kernel logs takes them.
-    pub(crate) journal_messages: Option<(String, KernelLog)>,
+    pub journal_messages: Fact<Option<(String, KernelLog)>>,
     /// The time at which the host heard that the virtual CPUs were started.
-    pub(crate) cpus_started: Option<Moment>,
+    pub cpus_started: Fact<Option<Moment>>,
     /// Process 1 spoke to the host.
-    pub(crate) process_1_spoke: bool,
+    pub process_1_spoke: Fact<bool>,
     /// The firmware printed something.
-    pub(crate) firmware_spoke: bool,
+    pub firmware_spoke: Fact<bool>,
     /// It did so on a port of its own.
-    pub(crate) firmware_has_port: bool,
+    pub firmware_has_port: Fact<bool>,
     /// In a container: when it began, on the clock that programs read. Its kernel ran long before.
-    pub(crate) container_began: Option<Ns>,
+    pub container_began: Fact<Option<Ns>>,
 }
 
 impl<'f> Found<'f> {
@@ -51,19 +52,41 @@ impl<'f> Found<'f> {
     pub(crate) fn new(manifest: &'f Manifest) -> Found<'f> {
         Found {
             manifest,
-            subject: Subject::default(),
-            lists: Lists::default(),
-            first_executions: None,
-            stages: Vec::new(),
-            is_heard: false,
-            heard_messages: None,
-            journal_messages: None,
-            cpus_started: None,
-            process_1_spoke: false,
-            firmware_spoke: false,
-            firmware_has_port: false,
-            container_began: None,
+            subject: Fact::default(),
+            lists: Fact::default(),
+            first_executions: Fact::default(),
+            stages: Fact::default(),
+            is_heard: Fact::default(),
+            heard_messages: Fact::default(),
+            journal_messages: Fact::default(),
+            cpus_started: Fact::default(),
+            process_1_spoke: Fact::default(),
+            firmware_spoke: Fact::default(),
+            firmware_has_port: Fact::default(),
+            container_began: Fact::default(),
         }
+    }
+
+    /// Each fact that was looked at or changed since this was asked before, and true if it was changed.
+    pub(crate) fn uses(&mut self) -> Vec<(FactKind, bool)> {
+        let uses = [
+            (FactKind::Subject, self.subject.forget_use()),
+            (FactKind::Lists, self.lists.forget_use()),
+            (FactKind::FirstExecutions, self.first_executions.forget_use()),
+            (FactKind::FirstExecutions, self.stages.forget_use()),
+            (FactKind::HeardMessages, self.is_heard.forget_use()),
+            (FactKind::HeardMessages, self.heard_messages.forget_use()),
+            (FactKind::JournalMessages, self.journal_messages.forget_use()),
+            (FactKind::VcpusStarted, self.cpus_started.forget_use()),
+            (FactKind::Process1, self.process_1_spoke.forget_use()),
+            (FactKind::Firmware, self.firmware_spoke.forget_use()),
+            (FactKind::Firmware, self.firmware_has_port.forget_use()),
+            (FactKind::Container, self.container_began.forget_use()),
+        ];
+        uses.into_iter()
+            .filter(|(_, (read, changed))| *read || *changed)
+            .map(|(fact, (_, changed))| (fact, changed))
+            .collect()
     }
 
     /// True if times are on the host's clock.
@@ -71,7 +94,7 @@ impl<'f> Found<'f> {
         self.manifest.time_base == recording::TimeBase::Host
     }
 
-    /// The error of arrival times, where a board was heard; `None` where a VMM's guest was.
+    /// The error of arrival times from a board; `None` for a VMM's guest.
     pub(crate) fn board_error(&self) -> Option<Ns> {
         self.manifest.arrival_error_ns.filter(|_| self.is_hosted()).map(Ns)
     }

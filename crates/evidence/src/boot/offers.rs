@@ -1,5 +1,5 @@
-//! What evidence offers to find the clocks of a boot from, in terms of clocks: readings of the guest's counter, and texts
-//! whose lines carry stamps. No format is known here: a reader offers what its own has, and [`crate::boot::clocks`] joins it.
+//! The offers of evidence from which the clocks of a boot are found, in terms of clocks: readings of the guest's counter, and texts
+//! whose lines carry stamps. No format is known here: a reader offers what its own has, and [`crate::assemble::clocks`] joins it.
 
 use crate::formats::ftrace::Stamps;
 use hashbrown::HashMap;
@@ -12,13 +12,13 @@ pub(crate) struct Stamped<'a> {
     pub text: &'a [u8],
     /// Its stamp, if it has one.
     pub ticks: Option<Ticks>,
-    /// When it arrived at who wrote it down, if that is known.
+    /// Its arrival at the program that wrote it down, if that is known.
     pub arrival: Option<Ns>,
 }
 
 /// A text whose lines carry stamps of one clock.
 pub(crate) trait StampedText {
-    /// What its stamps count.
+    /// The unit of its stamps.
     fn stamps(&self) -> Stamps {
         Stamps::Nanoseconds
     }
@@ -39,7 +39,7 @@ pub(crate) trait StampedText {
         Box::new(std::iter::empty())
     }
 
-    /// How fast the kernel found its counter to be, the better figure first; and from what.
+    /// The counter's rate as the kernel measured it, the better figure first, and the message that has it.
     fn counter_hz(&self) -> Option<(f64, RateSource)> {
         None
     }
@@ -61,25 +61,25 @@ pub(crate) struct Marked {
     pub after: Ticks,
 }
 
-/// What evidence offers.
+/// The offers of all evidence.
 pub(crate) struct Offers<'a> {
     pub manifest: &'a Manifest,
-    /// How fast the guest's counter runs, where its own register says so. Elsewhere it is the host's counter, seen by the guest.
+    /// The rate of the guest's counter, if its own register has it. Elsewhere it is the host's counter, seen by the guest.
     pub counter_hz: Option<f64>,
-    /// Whether that counter is a clock of the kernel's, which does not begin with the machine.
-    pub(crate) counter_is_kernels: bool,
-    /// What the counter was when process 1 began.
-    pub(crate) process_1_read: Option<Ticks>,
-    /// When the first instruction of a process ran, by the clock of a deterministic boot.
-    pub(crate) process_1_ran: Option<Ns>,
-    /// Readings of the guest's counter, and when the host heard of each: never early, sometimes late.
-    pub(crate) counter_heard: Vec<SyncPoint>,
+    /// True if that counter is a clock of the kernel's, which does not begin with the machine.
+    pub counter_is_kernels: bool,
+    /// The counter at the start of process 1.
+    pub process_1_read: Option<Ticks>,
+    /// The first instruction of a process, by the clock of a deterministic boot.
+    pub process_1_ran: Option<Ns>,
+    /// Readings of the guest's counter, and the arrival of each at the host: never early, sometimes late.
+    pub counter_heard: Vec<SyncPoint>,
     /// Sync points: a trace's stamp of a function that was about to run, and the host's time of its first block, a little
     /// later.
-    pub(crate) counter_seen: Vec<SyncPoint>,
-    /// When the machine's first instruction ran, by the host's clock, or the host heard that the virtual CPUs were started.
+    pub counter_seen: Vec<SyncPoint>,
+    /// The machine's first instruction by the host's clock, or the arrival of the news that the virtual CPUs were started.
     pub started: Option<Ns>,
-    /// What compares the counter with other clocks.
+    /// Lines that compare the counter with other clocks.
     pub marked: Vec<Marked>,
     /// A text stamped with the trace's clock, and its file.
     pub trace: Option<(&'a str, &'a dyn StampedText)>,
@@ -87,12 +87,12 @@ pub(crate) struct Offers<'a> {
     pub printk: Option<&'a dyn StampedText>,
     /// The kernel's messages as they arrived on the console, with the host's times.
     pub heard: Option<&'a dyn StampedText>,
-    /// When the kernel's clock was 0, if evidence taken elsewhere says how long firmware and loader took before it.
-    pub(crate) kernel_clock_from: Option<Ns>,
+    /// The zero of the kernel's clock, if evidence taken elsewhere has the length of firmware and loader before it.
+    pub kernel_clock_from: Option<Ns>,
 }
 
 impl<'a> Offers<'a> {
-    /// What the recording itself says of its clocks.
+    /// The clocks that the recording itself has.
     pub(crate) fn new(manifest: &'a Manifest) -> Offers<'a> {
         Offers {
             manifest,
@@ -117,7 +117,7 @@ impl<'a> Offers<'a> {
         self.kernel_clock_from = self.kernel_clock_from.max(Some(before));
     }
 
-    /// Whether times are on the host's clock.
+    /// True if times are on the host's clock.
     pub(crate) fn is_hosted(&self) -> bool {
         self.manifest.time_base == TimeBase::Host
     }

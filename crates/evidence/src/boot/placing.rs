@@ -1,4 +1,4 @@
-//! What the passes make of a boot: its timeline, and what one piece of evidence places that others build on.
+//! A boot whose evidence is being placed: its timeline, and what one piece of evidence leaves for the next.
 
 use super::found::Found;
 use crate::boot::clocks::Clocks;
@@ -10,61 +10,61 @@ use timeline::{Ns, Os, Phase, Ticks, Timeline, TrackId, TrackKind};
 /// The machine of a recorded boot, before the kernel runs on it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Machine {
-    /// The track of what starts it; a board has none.
+    /// The track of the program that starts it; `None` for a board.
     pub monitor: Option<TrackId>,
     /// The track of what runs on it before the kernel.
     pub firmware: TrackId,
-    /// When it ran its first instruction.
-    pub(crate) first_instruction: Option<Ns>,
+    /// The time of its first instruction.
+    pub first_instruction: Option<Ns>,
 }
 
 /// A boot whose files are read, and whose evidence is being placed.
 pub(crate) struct Placing<'f> {
-    /// What was found, for where `timeline` is borrowed at the same time.
+    /// The facts, for code that borrows `timeline` at the same time.
     pub found: &'f Found<'f>,
     pub timeline: Timeline,
     pub clocks: Clocks,
     /// How long after power-on the kernel's clock was 0, if evidence taken elsewhere says so.
-    pub(crate) kernel_clock_after: Ns,
+    pub kernel_clock_after: Ns,
     /// How far off the time of an event of the scheduler's evidence may be.
-    pub(crate) trace_error: Ns,
+    pub trace_error: Ns,
     /// The thread that the kernel starts in; see [`Placing::first_thread`].
     first_thread: Option<TrackId>,
-    /// How much later than the kernel log's clock the one that programs read was 0: a kernel that does not know its counter yet
-    /// loses time on the first.
-    pub(crate) monotonic_after: Ns,
+    /// The delay from the zero of the kernel log's clock to the zero of the clock that programs read: a kernel that does not know its
+    /// counter yet loses time on the first.
+    pub monotonic_after: Ns,
     /// systemd's own state says of each unit when it started.
-    pub(crate) units_told: bool,
+    pub units_told: bool,
     /// Only messages of programs show that process 1 runs: it began before the first of them.
-    pub(crate) is_start_of_process_1_unknown: bool,
+    pub is_start_of_process_1_unknown: bool,
     /// Process 1's track.
     pub init: Option<TrackId>,
-    /// What became of the guest's sockets, in order of time.
+    /// The changes of the guest's sockets, in order of time.
     pub ports: Vec<PortEvent>,
-    /// When the kernel first went from one thread to another.
-    pub(crate) first_switch: Option<Ns>,
-    /// When functions ran that print a known message.
+    /// The kernel's first switch from one thread to another.
+    pub first_switch: Option<Ns>,
+    /// The times at which functions ran that print a known message.
     pub printed: Printed,
-    /// How far off the first initcall's start may be, by the kernel's log.
-    pub(crate) initcall_error: Ns,
+    /// The error of the first initcall's start in the kernel's log.
+    pub initcall_error: Ns,
     /// The first record of a kernel that keeps an event log.
-    pub(crate) logged_from: Option<Ns>,
+    pub logged_from: Option<Ns>,
     /// Calls say which function ran when.
-    pub(crate) calls_placed: bool,
-    /// Where user space ran, and since when it last did before the end mark, where calls tell.
+    pub calls_placed: bool,
+    /// The last stretch of user space before the end mark: its start and track, if calls were followed.
     pub user_space: Option<(Ns, TrackId)>,
     /// Set where a machine was recorded.
     pub machine: Option<Machine>,
-    /// Who ran before the kernel.
+    /// The track that ran before the kernel.
     pub before: Option<TrackId>,
-    /// When the kernel began, by who heard its first message.
-    pub(crate) kernel_heard: Option<Ns>,
+    /// The kernel's start, by the arrival of its first message.
+    pub kernel_heard: Option<Ns>,
 }
 
 impl<'f> Deref for Placing<'f> {
     type Target = Found<'f>;
 
-    /// What was found: no pass can change it.
+    /// The facts. No pass can change them.
     fn deref(&self) -> &Found<'f> {
         self.found
     }
@@ -97,14 +97,14 @@ impl<'f> Placing<'f> {
         }
     }
 
-    /// When the kernel's clock was 0; time zero where nothing is stamped with it.
+    /// The zero of the kernel's clock; time zero if nothing is stamped with it.
     pub(crate) fn kernel_clock_zero(&self) -> Ns {
         self.clocks.printk.as_ref().map_or(Ns::ZERO, |clock| clock.to_ns(Ticks(0)))
     }
 
-    /// When the clock was 0 that programs read (`CLOCK_MONOTONIC`). A container's boot counts from when the container began.
+    /// The zero of the clock that programs read (`CLOCK_MONOTONIC`). A container's boot counts from the start of the container.
     pub(crate) fn monotonic_zero(&self) -> Ns {
-        match self.container_began {
+        match *self.container_began {
             Some(began) => Ns::ZERO - began,
             None => self.kernel_clock_zero() + self.monotonic_after,
         }
@@ -134,12 +134,12 @@ impl<'f> Placing<'f> {
         self.init.unwrap_or(first)
     }
 
-    /// Whether nothing but calls says what ran when.
+    /// True if only calls show which function ran at a time.
     pub(crate) fn is_by_calls_alone(&self) -> bool {
         self.timeline.cpus_followed_until == Some(Ns::MAX)
     }
 
-    /// When a phase begins, by the first evidence that has it.
+    /// The start of a phase, by the first evidence that has it.
     pub(crate) fn start_of(&self, phase: Phase) -> Option<Ns> {
         self.timeline.boundaries.iter().find(|b| b.phase == phase).map(|b| b.at)
     }

@@ -26,9 +26,9 @@ struct PortHistory {
 pub(crate) struct Answer {
     pub at: Ns,
     /// The beginning of the last failed attempt.
-    pub(crate) absent: Ns,
+    pub absent: Ns,
     /// Largest error of the events' times.
-    pub(crate) trace_error: Ns,
+    pub trace_error: Ns,
 }
 
 /// The track that the end of the boot is charged from; `None` if the trace does not show it. `events` are the socket

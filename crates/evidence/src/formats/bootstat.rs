@@ -9,8 +9,7 @@
 //! (Chromium OS, platform2, `bootstat/bootstat_log.c`.) In a tar, the name of a file contains the event's name. Each
 //! event becomes a mark. The files with a disk's counters are counted, not used: the timeline has no amounts.
 
-use crate::input::text::shorten;
-use crate::input::text::{Lines, lossy, seconds, whole_number};
+use crate::input::text::{Lines, lossy, seconds, shorten, whole_number};
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
 /// The name of this evidence in diagnostics, and of its track.

@@ -10,8 +10,7 @@
 //! it also shows when the service ended.
 
 use crate::formats::systemd_words::UNITS_MAX;
-use crate::input::text::shorten;
-use crate::input::text::{Lines, lossy, whole_number};
+use crate::input::text::{Lines, lossy, shorten, whole_number};
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
 /// The name of the lengths in diagnostics.

@@ -6,8 +6,7 @@
 
 use crate::input::index::Index;
 use crate::input::records_max;
-use crate::input::text::shorten;
-use crate::input::text::{Lines, lossy};
+use crate::input::text::{Lines, lossy, shorten};
 use timeline::{DiagnosticKind, Diagnostics, Mark, NameId, Ns, SpanKind, SpanRow, Timeline, TrackKind};
 
 /// A line that firmware printed.

@@ -6,8 +6,7 @@
 //! because all later records are relative to it. The submodules interpret the blocks: [`regions`] (firmware, loader,
 //! decompressor, kernel), [`calls`] (first calls of call sites) and [`symbols`] (names).
 
-use crate::formats::plugin_header;
-use crate::formats::plugin_header::since;
+use crate::formats::plugin_header::{self, since};
 use crate::input::records_max;
 use plugin_formats::first_executions::{HEADER_BYTES, MAGIC, Record, Stream, read_header};
 use plugin_formats::{Broken, Bytes};

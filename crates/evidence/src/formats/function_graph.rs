@@ -60,9 +60,9 @@ impl Runner<'_> {
 /// A line with a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Entry<'a> {
-    pub(crate) at: Ns,
-    pub(crate) runner: Runner<'a>,
-    pub(crate) call: Call<'a>,
+    pub at: Ns,
+    pub runner: Runner<'a>,
+    pub call: Call<'a>,
 }
 
 /// Parses a line that has a time; other lines give `None`.

@@ -19,8 +19,7 @@ pub(crate) mod sample;
 pub(crate) mod threads;
 
 use crate::formats::symbols::Symbols;
-use crate::formats::trace_dat;
-use crate::formats::trace_dat::Formats;
+use crate::formats::trace_dat::{self, Formats};
 use attributes::Attributes;
 use records::{Kind, Record};
 use sample::{Frame, Sample};
@@ -49,7 +48,7 @@ impl PerfData {
         !self.samples.is_empty()
     }
 
-    /// The records of tracepoints, as text of a kernel trace; empty if there are none.
+    /// The records of tracepoints, as text of a kernel trace.
     pub(crate) fn trace(&self) -> &[u8] {
         &self.trace
     }

@@ -37,9 +37,9 @@ pub(crate) struct KernelImage {
     /// The function at which it is entered; the code that unpacked it jumps there.
     pub entry: &'static str,
     /// The lowest address of the kernel itself. Below it are the image as loaded, and user space.
-    pub(crate) lowest_address: u64,
+    pub lowest_address: u64,
     /// A moved image is moved by a multiple of this.
-    pub(crate) step_bytes: u64,
+    pub step_bytes: u64,
     /// Largest length of an image.
     pub bytes_max: u64,
 }

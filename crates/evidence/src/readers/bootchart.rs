@@ -8,10 +8,8 @@
 
 use crate::boot::offers::Offers;
 use crate::boot::{Found, Placing};
-use crate::formats::bootchart::parse;
-use crate::formats::bootchart::parse::{Part, TICK};
-use crate::formats::bootchart::{NAME, part_in_words};
-use crate::formats::bootchart::{Process, Samples, Use};
+use crate::formats::bootchart::parse::{self, Part, TICK};
+use crate::formats::bootchart::{NAME, Process, Samples, Use, part_in_words};
 use crate::input::text::Lines;
 use crate::input::{File, Input};
 use crate::readers::reader::{EndCandidate, EndRank, Evidence, Reader};
@@ -77,9 +75,9 @@ fn cpus(header: &[u8]) -> Option<u32> {
 }
 
 pub(crate) struct Chart {
-    pub(crate) samples: Samples,
+    pub samples: Samples,
     /// Process 1's track, after it has been placed.
-    pub(crate) init: Option<TrackId>,
+    pub init: Option<TrackId>,
 }
 
 impl Evidence for Chart {

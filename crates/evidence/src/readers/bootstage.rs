@@ -1,8 +1,7 @@
 //! The reader of [`bootstage`](crate::formats::bootstage).
 
 use crate::boot::Found;
-use crate::formats::bootstage::blob;
-use crate::formats::bootstage::{HEADING, NODE, PROGRAM, read};
+use crate::formats::bootstage::{HEADING, NODE, PROGRAM, blob, read};
 use crate::input::text::Line;
 use crate::input::{FirstOf, Input};
 use crate::readers::before_kernel::BeforeKernel;

@@ -11,13 +11,11 @@ use build::{Built, build};
 pub use load::BootCalls;
 
 use crate::boot::followed::Followed;
-use crate::boot::regions;
-use crate::boot::regions::RanIn;
+use crate::boot::regions::{self, RanIn};
 use crate::boot::{Found, Placing};
 use crate::formats::calls::{PluginClock, read, recognise};
 use crate::input::{File, Input};
-use crate::readers::reader::EndRank;
-use crate::readers::reader::{EndCandidate, Evidence, Own, Reader};
+use crate::readers::reader::{EndCandidate, EndRank, Evidence, Own, Reader};
 use std::rc::Rc;
 use timeline::{
     DiagnosticKind, Diagnostics, EndEvidence, FileLoss, Initcalls, NameId, Ns, Phase, SpanKind, TimeBase, Timeline,

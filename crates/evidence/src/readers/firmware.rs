@@ -3,8 +3,7 @@
 use crate::boot::regions::Stage;
 use crate::boot::{Found, Placing};
 use crate::formats::firmware::{Said, build, read};
-use crate::input::Input;
-use crate::input::text;
+use crate::input::{Input, text};
 use crate::readers::reader::{Evidence, Own, Reader};
 use timeline::{Diagnostics, FileLoss, Ns, Phase, Timeline};
 
@@ -42,7 +41,7 @@ impl Reader for Files {
 
     fn read<'f>(&'f mut self, found: &mut Found<'f>, _timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
         let stream = self.stream.as_ref()?;
-        (found.firmware_spoke, found.firmware_has_port) = (true, true);
+        (*found.firmware_spoke, *found.firmware_has_port) = (true, true);
         Some(Box::new(DebugLines(stream)))
     }
 }

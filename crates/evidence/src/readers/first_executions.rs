@@ -5,8 +5,7 @@ pub mod first_calls;
 use crate::boot::lists::Lists;
 use crate::boot::offers::{Offers, StampedText};
 use crate::boot::printed::Printed;
-use crate::boot::regions;
-use crate::boot::regions::{Region, Stage};
+use crate::boot::regions::{self, Region, Stage};
 use crate::boot::{Found, Placing};
 use crate::formats::first_executions::{FirstExecutions, PluginClock, read, recognise};
 use crate::formats::ftrace::Stamps;
@@ -47,11 +46,11 @@ impl Reader for Files {
     fn read<'f>(&'f mut self, found: &mut Found<'f>, timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
         let file = self.file.as_ref()?;
         let run = Rc::new(read(&file.name, &file.bytes, &mut timeline.diagnostics));
-        found.stages = regions::regions(&run);
-        found.first_executions = Some(run.clone());
+        *found.stages = regions::regions(&run);
+        *found.first_executions = Some(run.clone());
         Some(Box::new(FirstExecutionTrace {
             run,
-            lists: found.lists,
+            lists: *found.lists,
             entered: regions::entered_at(&found.stages),
             programs_from: found.stages.iter().find(|region| region.stage == Stage::UserSpace).map(|region| region.at),
             names: OnceCell::new(),

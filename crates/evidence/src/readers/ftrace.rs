@@ -2,12 +2,10 @@
 
 use crate::boot::offers::{Offers, Stamped, StampedText};
 use crate::boot::{Found, Placing};
-use crate::formats::ftrace::Stamps;
-use crate::formats::ftrace::{Event, Trace, is_event};
+use crate::formats::ftrace::{Event, Stamps, Trace, is_event};
 use crate::formats::trace_dat;
-use crate::input::is_imported;
 use crate::input::text::Line;
-use crate::input::{File, FirstOf, Input};
+use crate::input::{File, FirstOf, Input, is_imported};
 use crate::readers::reader::{Evidence, Own, Reader};
 use guest_init::cpio::ROOT_PATH;
 use hashbrown::HashMap;

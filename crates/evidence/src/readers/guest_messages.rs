@@ -4,8 +4,7 @@ use crate::boot::offers::{Compared, Marked, Offers};
 use crate::boot::{Found, Placing};
 use crate::formats::guest_messages::{Received, is_kernels, read};
 use crate::input::Input;
-use crate::readers::reader::EndRank;
-use crate::readers::reader::{EndCandidate, Evidence, Own, Reader};
+use crate::readers::reader::{EndCandidate, EndRank, Evidence, Own, Reader};
 use guest_init::messages::{Message, SyncPlace};
 use timeline::{DiagnosticKind, Diagnostics, EndEvidence, FileLoss, Ns, SyncPoint, Ticks, Timeline};
 
@@ -33,7 +32,7 @@ impl Reader for Files {
         let diagnostics = &mut timeline.diagnostics;
         let messages = read(&file.name, &file.bytes, index, diagnostics);
         note_lacks(&messages, diagnostics);
-        found.process_1_spoke = !messages.is_empty();
+        *found.process_1_spoke = !messages.is_empty();
         Some(Box::new(Messages(messages)))
     }
 }

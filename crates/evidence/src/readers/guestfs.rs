@@ -4,8 +4,7 @@ use crate::boot::{Found, Placing};
 use crate::formats::guestfs::{Events, is_event};
 use crate::input::text::Line;
 use crate::input::{FirstOf, Input};
-use crate::readers::reader::EndRank;
-use crate::readers::reader::{EndCandidate, Evidence, Reader};
+use crate::readers::reader::{EndCandidate, EndRank, Evidence, Reader};
 use timeline::{DiagnosticKind, Diagnostics, EndEvidence, Ns, Os, Timeline, TrackId};
 
 /// Only the first file is used.
@@ -34,8 +33,8 @@ impl Reader for Files {
         let diagnostics = &mut timeline.diagnostics;
         let first = self.0.used(DiagnosticKind::SecondLibguestfs, diagnostics)?;
         let events = Events::read(&first.name, &first.bytes, diagnostics).ok()?;
-        found.heard_messages = events.kernel_log(diagnostics);
-        found.is_heard = true;
+        *found.heard_messages = events.kernel_log(diagnostics);
+        *found.is_heard = true;
         found.subject.os = Os::Linux; // the appliance runs Linux
         Some(Box::new(Launch { events, done: None }))
     }

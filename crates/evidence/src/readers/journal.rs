@@ -49,9 +49,9 @@ impl Reader for Files {
         }
         diagnostics.add(DiagnosticKind::LogOtherBoot, NAME, journal.other_boots, None, String::new);
         let first = self.0.first()?;
-        found.journal_messages = kernel_log(&journal, &first.name, &mut Diagnostics::default());
+        *found.journal_messages = kernel_log(&journal, &first.name, &mut Diagnostics::default());
         let said = Said { journal };
-        found.container_began = found.container_began.or(said.container_began());
+        *found.container_began = found.container_began.or(said.container_began());
         (!said.journal.entries.is_empty()).then(|| Box::new(said) as Box<dyn Evidence>)
     }
 }

@@ -19,9 +19,7 @@ use crate::formats::kernel_log::{GRABSERIAL, KernelLog, Line, LoaderStamps, Logg
 use crate::formats::systemd_words as systemd;
 use crate::formats::{initcalls, journal, linux_words, other_kernels};
 use crate::input::index::Index;
-use crate::input::is_imported;
-use crate::input::text;
-use crate::input::{File, Input};
+use crate::input::{File, Input, is_imported, text};
 use crate::readers::android_words;
 use crate::readers::before_kernel::BeforeKernel;
 use crate::readers::kernel_log::arrivals::Arrivals;
@@ -136,7 +134,7 @@ impl Reader for Files {
         };
         let console = self.console.as_ref().and_then(read_console);
         if let Some(heard) = console.as_ref().filter(|_| found.is_hosted()) {
-            found.firmware_spoke |= heard.log.lines.first().map(|line| line.number) < heard.kernel;
+            *found.firmware_spoke |= heard.log.lines.first().map(|line| line.number) < heard.kernel;
         }
         let diagnostics = &mut timeline.diagnostics;
         before.extend(log.iter().filter_map(|(file, log)| loaders(file, log, diagnostics)));
@@ -245,7 +243,7 @@ impl Heard<'_> {
     /// That number, where what is before it is placed as what ran before the kernel: firmware that has a port of its own says there
     /// what it does, and the host's clock knows nothing of a deterministic boot.
     fn follows_others(&self, boot: &Placing<'_>) -> Option<u32> {
-        self.kernel.filter(|_| boot.is_hosted() && !boot.firmware_has_port)
+        self.kernel.filter(|_| boot.is_hosted() && !*boot.firmware_has_port)
     }
 }
 
@@ -382,7 +380,7 @@ impl Messages<'_> {
 
 /// True if a log was taken elsewhere, and no recorder of a whole boot has its lines.
 fn is_pasted(boot: &Placing<'_>) -> bool {
-    boot.is_imported() && !boot.is_heard
+    boot.is_imported() && !*boot.is_heard
 }
 
 /// printk's clock where only its own stamps are known, and that a deterministic boot's.

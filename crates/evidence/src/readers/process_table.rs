@@ -33,7 +33,7 @@ impl Reader for Files {
         let first = self.0.used_about(DiagnosticKind::SecondStatement, NAME, diagnostics)?;
         let table = ProcessTable::read(&first.name, &first.bytes, diagnostics);
         if table.is_contained {
-            found.container_began = found.container_began.or(table.began());
+            *found.container_began = found.container_began.or(table.began());
         }
         (!table.processes.is_empty()).then(|| Box::new(table) as Box<dyn Evidence>)
     }

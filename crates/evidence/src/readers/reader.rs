@@ -10,7 +10,7 @@
 //! A reader that has files reads them and leaves an [`Evidence`]. [`crate::assemble::merge`] then asks all of them, pass by pass
 //! and in each pass in the order of the table:
 //!
-//! 1. [`Evidence::offer`]: what clocks it is stamped with, and what joins them. Then [`crate::boot::clocks`] joins them.
+//! 1. [`Evidence::offer`]: what clocks it is stamped with, and what joins them. Then [`crate::assemble::clocks`] joins them.
 //! 2. [`Evidence::whole_boot`]: a kernel that logged its own boot needs none of the passes 3 to 5.
 //! 3. [`Evidence::threads`]: who ran where and who waited for whom.
 //! 4. [`Evidence::place`]: its work and its messages, as spans and marks.
@@ -19,7 +19,7 @@
 //! 7. [`Evidence::end`]: when the boot was done, with a rank ([`EndRank`]) and an error.
 //!
 //! Two readers may report the same phase: both are boundaries, and the analysis takes the one with the smaller error. Of
-//! several end marks the one of the highest rank wins. What one reader finds and others build on is in [`Boot`], in terms
+//! several end marks the one of the highest rank wins. What one reader finds and others build on is in [`Found`], in terms
 //! of the boot (stages of the machine, the first thread, names of functions), never of a format.
 //!
 //! # What it must not do

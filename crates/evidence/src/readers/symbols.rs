@@ -41,7 +41,7 @@ impl Reader for Files {
     }
 
     fn read<'f>(&'f mut self, found: &mut Found<'f>, _timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
-        found.lists = Lists(&self.files);
+        *found.lists = Lists(&self.files);
         None
     }
 }

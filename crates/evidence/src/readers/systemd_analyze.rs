@@ -9,8 +9,7 @@ use crate::formats::systemd_analyze::{Analysis, Link, NAME, Resolution, Stage, i
 use crate::formats::systemd_words::MILESTONES;
 use crate::input::text::Line;
 use crate::input::{File, Input};
-use crate::readers::reader::EndRank;
-use crate::readers::reader::{EndCandidate, Evidence, Reader};
+use crate::readers::reader::{EndCandidate, EndRank, Evidence, Reader};
 use hashbrown::HashMap;
 use std::cmp::Reverse;
 use std::rc::Rc;
@@ -71,7 +70,7 @@ impl Reader for Files {
         let manager = &mut analysis.state.exact.manager;
         manager.is_contained |= found.container_began.is_some();
         if manager.is_contained {
-            found.container_began = manager.userspace.or(found.container_began);
+            *found.container_began = manager.userspace.or(*found.container_began);
         }
         analysis.settle(&mut timeline.diagnostics);
         Some(Box::new(Startup { analysis, origin: Ns::ZERO }))
@@ -79,9 +78,9 @@ impl Reader for Files {
 }
 
 pub(crate) struct Startup {
-    pub(crate) analysis: Analysis,
+    pub analysis: Analysis,
     /// Where the zero of systemd's stamps is on the timeline.
-    pub(crate) origin: Ns,
+    pub origin: Ns,
 }
 
 /// A unit on the timeline.

@@ -1,9 +1,7 @@
 //! Reads a kernel's own event log, which covers the whole boot.
 
-use crate::boot::arch;
-use crate::boot::clocks;
 use crate::boot::subject::Subject;
-use crate::boot::{Found, Placing};
+use crate::boot::{Found, Placing, arch, clocks};
 use crate::formats::tslog::{Counter, Counts, Log, build, is_process, is_record};
 use crate::input::Input;
 use crate::input::text::Line;
@@ -78,7 +76,7 @@ impl Reader for Files {
     }
 
     fn read<'f>(&'f mut self, found: &mut Found<'f>, _timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
-        found.subject = Subject::of(self.log.facts());
+        *found.subject = Subject::of(self.log.facts());
         self.has_boot().then(|| -> Box<dyn Evidence + 'f> { Box::new(std::mem::take(&mut self.log)) })
     }
 
@@ -146,7 +144,7 @@ mod tests {
             ..Manifest::default()
         };
         let mut found = Found::new(&manifest);
-        found.cpus_started = Some(Moment { at: Ns::from_ms(100), error: Ns::from_us(100), evidence: String::new() });
+        *found.cpus_started = Some(Moment { at: Ns::from_ms(100), error: Ns::from_us(100), evidence: String::new() });
         let mut boot = Placing::new(&found, Timeline::new(TimeBase::Host));
         let mut log = Log::default();
         let text = b"0x0 21 ENTER mi_startup\n0x0 21 EVENT TSLOG hz 62500000\n";

@@ -2,8 +2,7 @@
 
 use crate::boot::offers::Offers;
 use crate::boot::{Found, Placing};
-use crate::formats::uftrace::calls;
-use crate::formats::uftrace::calls::Edge;
+use crate::formats::uftrace::calls::{self, Edge};
 use crate::formats::uftrace::names::{Functions, Tasks};
 use crate::formats::uftrace::{ENTRY_COST, NAME, NAME_COST};
 use crate::input::{Input, records_max};

@@ -34,7 +34,7 @@ impl Reader for Files {
         }
         let read = |file: &Rc<File>| steps(&file.name, &file.bytes, &mut timeline.diagnostics);
         let steps = self.file.as_ref().map(read).unwrap_or_default();
-        found.cpus_started = vcpus_started(&steps).map(|step| Moment {
+        *found.cpus_started = vcpus_started(&steps).map(|step| Moment {
             at: step.end,
             error: step.error,
             evidence: step.evidence.clone(),

@@ -57,7 +57,7 @@ fn readers() -> Vec<(String, String)> {
     let source = file("src/assemble/reader_table.rs");
     let table = source.split("\nreaders! {\n").nth(1).and_then(|rest| rest.split("\n}\n").next()).expect("the table");
     let row = |line: &str| {
-        let (format, reader) = line.trim().strip_suffix(',')?.split_once(": ")?;
+        let (format, reader) = line.trim().strip_suffix(';')?.split_once(": ")?;
         Some((format.to_owned(), reader.split("::").next()?.to_owned()))
     };
     table.lines().filter(|line| !line.trim().starts_with("///")).map(|line| row(line).expect("a row")).collect()

@@ -21,21 +21,21 @@ pub(crate) struct Arch {
     /// Finds the stages of a boot after the firmware's first block, from the code that ran. They are in no order.
     pub stages: fn(&FirstExecutions) -> Vec<Region>,
     /// Name prefixes of code that is only passed through on the way to a function or back.
-    pub(crate) thunks: &'static [&'static [&'static str]],
+    pub thunks: &'static [&'static [&'static str]],
     /// Name prefixes of the first Linux code that a CPU runs.
-    pub(crate) cpu_starts: &'static [&'static str],
+    pub cpu_starts: &'static [&'static str],
     /// The function that switches a CPU to another thread of Linux.
-    pub(crate) thread_switch: &'static str,
+    pub thread_switch: &'static str,
     /// The functions that a new thread of Linux calls before its main function.
-    pub(crate) thread_starts: &'static [&'static str],
+    pub thread_starts: &'static [&'static str],
     /// The position of Linux' image in memory.
     pub kernel: KernelImage,
     /// Beginnings of the Linux messages that state the counter's rate in MHz, with the kind of figure. The more exact
     /// figure comes first.
-    pub(crate) counter_messages: &'static [(&'static str, RateSource)],
+    pub counter_messages: &'static [(&'static str, RateSource)],
     /// True if the guest's counter is the host's under TCG, and counts the instructions of a deterministic boot. Any
     /// other counter runs at a rate that only the guest can report.
-    pub(crate) counts_as_the_host: bool,
+    pub counts_as_the_host: bool,
 }
 
 static ALL: [&Arch; 4] = [&x86_64::ARCH, &aarch64::ARCH, &riscv64::ARCH, &arm::ARCH];

@@ -19,7 +19,7 @@ pub(crate) fn initcalls_without_levels(boot: &mut Placing<'_>) {
         .into_iter()
         .any(|phase| boot.start_of(phase).is_some());
     let marked = boot.manifest.end.as_ref().is_some_and(|end| end.mark() == EndMark::Init);
-    let (initcalls, then) = match begun || marked || boot.process_1_spoke {
+    let (initcalls, then) = match begun || marked || *boot.process_1_spoke {
         true => (Initcalls::All, Phase::HandOver),
         // The kernel starts the other CPUs between the early initcalls and the others.
         false if other_cpus_started_after(boot, last) => (Initcalls::Early, Phase::AfterTheLastInitcall),

@@ -32,7 +32,7 @@ pub(super) struct Row<'a> {
     /// Time spent waiting for a disk or for swap since the process began, if known.
     pub disk: Option<Ns>,
     /// True if the process waits for a disk at the time of the sample.
-    pub(crate) is_blocked: bool,
+    pub is_blocked: bool,
     /// Time on the kernel's clock at which the process began, if known.
     pub began: Option<Ns>,
 }

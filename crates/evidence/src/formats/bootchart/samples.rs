@@ -4,8 +4,7 @@
 
 use super::NAME;
 use super::parse::{Row, from_stat, from_taskstats, time};
-use crate::input::text::shorten;
-use crate::input::text::{Line, Lines, lossy};
+use crate::input::text::{Line, Lines, lossy, shorten};
 use hashbrown::HashMap;
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 

@@ -23,8 +23,7 @@
 use super::NAME;
 use super::parse::is_picture;
 use super::samples::{PROCESSES_MAX, Process, Samples, Use};
-use crate::input::text::shorten;
-use crate::input::text::{Line, Lines, lossy, number, whole_number};
+use crate::input::text::{Line, Lines, lossy, number, shorten, whole_number};
 use memchr::memmem;
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 

@@ -22,6 +22,6 @@ pub(crate) struct PortEvent {
     pub track: TrackId,
     pub port: u16,
     /// True if only the guest itself can reach it.
-    pub(crate) is_loopback: bool,
+    pub is_loopback: bool,
     pub change: SocketChange,
 }

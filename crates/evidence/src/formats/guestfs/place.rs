@@ -5,8 +5,7 @@
 
 use super::{Event, Events, Level, Source};
 use crate::formats::kernel_log::{Cleaner, Prefix};
-use crate::input::text::lossy;
-use crate::input::text::shorten;
+use crate::input::text::{lossy, shorten};
 use memchr::memmem;
 use timeline::{Mark, NameId, Ns, Phase, SpanKind, SpanRow, TimeBase, Timeline, TrackId, TrackKind};
 

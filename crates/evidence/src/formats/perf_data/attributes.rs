@@ -1,8 +1,7 @@
 //! Reads the header of a file and the descriptions of its events.
 
 use super::MAGIC;
-use crate::formats::trace_dat;
-use crate::formats::trace_dat::Formats;
+use crate::formats::trace_dat::{self, Formats};
 use crate::input::bytes::Bytes;
 use crate::input::text::lossy;
 use hashbrown::HashMap;
@@ -41,10 +40,10 @@ pub(super) mod bit {
 pub(super) struct Attribute {
     pub name: String,
     pub sample_type: u64,
-    pub(crate) read_format: u64,
+    pub read_format: u64,
     /// True if records other than samples have a time too.
-    pub(crate) sample_id_all: bool,
-    pub(crate) is_tracepoint: bool,
+    pub sample_id_all: bool,
+    pub is_tracepoint: bool,
 }
 
 impl Attribute {

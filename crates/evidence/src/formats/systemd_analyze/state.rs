@@ -70,11 +70,11 @@ pub(crate) struct Unit {
     /// Its other names.
     pub aliases: Vec<String>,
     /// When it last began to start.
-    pub(crate) inactive_exit: Stamp,
+    pub inactive_exit: Stamp,
     /// When it was last active.
-    pub(crate) active_enter: Stamp,
+    pub active_enter: Stamp,
     /// When it was last done.
-    pub(crate) inactive_enter: Stamp,
+    pub inactive_enter: Stamp,
     /// Whether it has failed.
     pub failed: bool,
     /// Units that it is ordered after.

@@ -39,7 +39,7 @@ pub(super) struct Cpu<'a> {
 /// The rule that converts a counter's ticks to nanoseconds.
 #[derive(Clone, Copy)]
 pub(super) struct TscToNs {
-    pub(crate) multiplier: u32,
+    pub multiplier: u32,
     pub shift: u32,
     pub offset: u64,
 }
@@ -47,15 +47,15 @@ pub(super) struct TscToNs {
 /// The places in a page of the number of used bytes and of its records.
 #[derive(Clone, Copy)]
 pub(super) struct PageHead {
-    pub(crate) used_at: usize,
-    pub(crate) used_bytes: usize,
-    pub(crate) data_at: usize,
+    pub used_at: usize,
+    pub used_bytes: usize,
+    pub data_at: usize,
 }
 
 /// The parts of a file.
 pub(super) struct Parts<'a> {
-    pub(crate) long_bytes: u8,
-    pub(crate) page_bytes: usize,
+    pub long_bytes: u8,
+    pub page_bytes: usize,
     pub head: PageHead,
     pub formats: Formats,
     pub kallsyms: Cow<'a, [u8]>,
@@ -63,7 +63,7 @@ pub(super) struct Parts<'a> {
     pub threads: Cow<'a, [u8]>,
     pub cpus: Vec<Cpu<'a>>,
     pub clock: String,
-    pub(crate) tsc_to_ns: Option<TscToNs>,
+    pub tsc_to_ns: Option<TscToNs>,
     /// Records that the kernel reports as overwritten.
     pub overwritten: u64,
     /// True if a part is missing that the file refers to.

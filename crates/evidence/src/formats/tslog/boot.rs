@@ -237,7 +237,7 @@ pub(super) struct Ending {
     pub ticks: u64,
     /// The first fork by process 1 (time and child), if it is before the log's first record: then process 1 was already
     /// in user space.
-    pub(crate) too_early: Option<(u64, ProcessNamed)>,
+    pub too_early: Option<(u64, ProcessNamed)>,
 }
 
 /// Returns the best end that a log gives; `None` for an empty log.

@@ -65,9 +65,9 @@ pub(super) struct PathEnd<'a> {
     pub chain: Chain,
     pub ending: Option<&'a Ending>,
     /// The tick of process 1's first record: from then on the path is on its thread.
-    pub(crate) init_begins: Option<u64>,
+    pub init_begins: Option<u64>,
     /// The log's last tick.
-    pub(crate) log_ends: u64,
+    pub log_ends: u64,
 }
 
 /// Things that the log leaves open at the end of the boot path.
@@ -76,7 +76,7 @@ pub(super) struct LeftOpen {
     /// Functions that the path's last thread entered and never left, outermost first.
     pub names: Vec<String>,
     /// The tick of the last known activity of a path thread that logs nothing more while the path stays on it.
-    pub(crate) unknown_from: Option<u64>,
+    pub unknown_from: Option<u64>,
     /// A stretch of which only the outermost function is known.
     pub silent: Option<Silent>,
 }

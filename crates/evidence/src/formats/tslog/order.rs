@@ -45,7 +45,7 @@ pub(super) struct Known {
     /// The latest tick, and its record.
     pub last: Option<(u64, Record)>,
     /// The number of the kernel's records.
-    pub(crate) kernel_records: usize,
+    pub kernel_records: usize,
 }
 
 impl Known {
@@ -89,7 +89,7 @@ pub(super) struct Order {
     /// The number of records that the log reports as dropped for lack of room.
     pub dropped: u64,
     /// The ticks added to the kernel's so that they follow the loader's.
-    pub(crate) kernel_shift: u64,
+    pub kernel_shift: u64,
 }
 
 /// Puts the records in order. Linear.

@@ -5,8 +5,7 @@
 //! Linux's `kernel_init` is process 1, and a thread's purpose is the function that `kthread` calls. Stacks with the
 //! same purpose have the same name.
 
-use crate::boot::arch;
-use crate::boot::arch::is_thunk;
+use crate::boot::arch::{self, is_thunk};
 use crate::boot::followed::Followed;
 use crate::boot::regions::{Region, Stage};
 use crate::formats::calls::{Calls, Kind};

@@ -8,8 +8,7 @@
 //! of the [context](super::contexts) that it ran in.
 
 use crate::boot::followed::Followed;
-use crate::boot::regions;
-use crate::boot::regions::Stage;
+use crate::boot::regions::{self, Stage};
 use crate::formats::calls::{Calls, Kind, MarkKind, Node, PluginClock, Totals};
 use crate::readers::calls::contexts::{Contexts, USER_SPACE};
 use hashbrown::{HashMap, HashSet};

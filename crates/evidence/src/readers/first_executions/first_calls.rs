@@ -9,8 +9,7 @@
 //! that slept includes other threads' work, and another thread may return first to the same call site. Such a span is
 //! placed only if the scheduler's evidence ([`timeline::Running`]) shows that the same thread ran at both ends.
 
-use crate::boot::arch;
-use crate::boot::arch::is_thunk;
+use crate::boot::arch::{self, is_thunk};
 use crate::formats::first_executions::{Block, Ending, FirstExecutions};
 use crate::formats::symbols::Symbols;
 use hashbrown::HashMap;

@@ -22,7 +22,7 @@ const FIRST_LINE_MAX: Ns = Ns::from_ms(100);
 
 /// Adds the phases that a log shows. `from` is the number of the kernel's first line, 0 if nothing stands before it.
 pub(super) fn place(places: &Places<'_>, from: u32, boot: &mut Placing<'_>) {
-    let (log, is_heard) = (places.log, boot.is_heard);
+    let (log, is_heard) = (places.log, *boot.is_heard);
     let handed_over = linux::knows_levels(&boot.timeline);
     let mut boundary = |phase: Phase, from: u32, find: &dyn Fn(&str) -> bool| {
         let mut lines = log.lines.iter().filter(|line| line.number >= from && places.of_boundary(line).is_some());

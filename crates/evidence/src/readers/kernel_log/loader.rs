@@ -11,8 +11,7 @@
 use crate::boot::Placing;
 use crate::boot::regions::Stage;
 use crate::formats::bootstage;
-use crate::formats::firmware;
-use crate::formats::firmware::Said;
+use crate::formats::firmware::{self, Said};
 use crate::formats::kernel_log::{KernelLog, Line};
 use crate::formats::linux_words;
 use crate::formats::linux_words::user_space;
