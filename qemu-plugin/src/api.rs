@@ -28,6 +28,12 @@ pub struct Insn {
     _opaque: [u8; 0],
 }
 
+/// The place of an access; valid during the callback of that access only.
+#[repr(C)]
+pub struct Hwaddr {
+    _opaque: [u8; 0],
+}
+
 /// `qemu_info_t`. In C, the last two fields are in a union with this struct as its only member.
 #[repr(C)]
 pub struct Info {
@@ -158,6 +164,10 @@ unsafe extern "C" {
         userdata: *mut c_void,
     );
     pub fn qemu_plugin_mem_is_store(info: u32) -> bool;
+    // Null if QEMU does not know the place.
+    pub fn qemu_plugin_get_hwaddr(info: u32, vaddr: u64) -> *const Hwaddr;
+    pub fn qemu_plugin_hwaddr_is_io(place: *const Hwaddr) -> bool;
+    pub fn qemu_plugin_hwaddr_phys_addr(place: *const Hwaddr) -> u64;
     pub fn qemu_plugin_tb_n_insns(tb: *const Tb) -> usize;
     pub fn qemu_plugin_tb_vaddr(tb: *const Tb) -> u64;
     pub fn qemu_plugin_tb_get_insn(tb: *const Tb, index: usize) -> *mut Insn;

@@ -150,6 +150,13 @@ pub fn start(options: Options, out: File, info: &Info, target: &[u8], code: &'st
     FOLLOWER.store(Box::into_raw(Box::new(follower)), Ordering::Release);
 }
 
+/// The node that `vcpu` runs in, in one of its callbacks; 0 if calls are not followed, or if it is not known.
+pub fn node(vcpu: c_uint) -> u32 {
+    let Some(f) = follower() else { return 0 };
+    // SAFETY: this is a callback of that vCPU, which has borrowed nothing.
+    unsafe { f.vcpu(running(vcpu)) }.map_or(0, |vcpu| vcpu.node())
+}
+
 /// Handles the translation of a block, by the thread that runs `vcpu` if that is known.
 ///
 /// # Safety

@@ -15,9 +15,13 @@
 //! (`calls::stacks`). Everything else fills tables reserved at the start. All memory has limits that no guest can
 //! exceed.
 //!
-//! `plugin` has QEMU's callbacks, `follower` those that follow calls, and `api` QEMU's interface. `recorder` makes the
+//! With `exits`, it also counts the accesses that leave the guest, by their instructions. This requests a callback at
+//! each access to memory.
+//!
+//! `plugin` has QEMU's callbacks, `follower` those that follow calls, `exit_counter` those that count accesses, and
+//! `api` QEMU's interface. `recorder` makes the
 //! first-execution trace, with `known_blocks` (the set of recorded blocks), `ending` (a block's last instruction) and
-//! `encode` (the buffer). `calls` follows calls. The crate `plugin_formats` has the formats of both files. QEMU's
+//! `encode` (the buffer). `calls` follows calls, `exits` counts accesses. The crate `plugin_formats` has the files' formats. QEMU's
 //! pointers, its end (`exclusion`), clocks and reserved memory need `unsafe`; nothing else may use it. Its soundness
 //! never depends on the guest.
 
@@ -28,12 +32,15 @@ pub mod calls;
 pub mod encode;
 pub mod ending;
 pub mod exclusion;
+pub mod exits;
 pub mod known_blocks;
 pub mod recorder;
 
 // Not in the test program and not in the fuzzer, which run without QEMU and its functions.
 #[cfg(all(feature = "qemu", not(test)))]
 mod api;
+#[cfg(all(feature = "qemu", not(test)))]
+mod exit_counter;
 #[cfg(all(feature = "qemu", not(test)))]
 mod follower;
 #[cfg(all(feature = "qemu", not(test)))]

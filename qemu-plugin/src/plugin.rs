@@ -4,8 +4,9 @@
 //! - `fd=N` (an inherited descriptor) or `out=PATH`: the output for first executions;
 //! - `zero=NS`: the host's `CLOCK_MONOTONIC` at the recording's time zero, kept in the header;
 //! - `calls-fd=N` or `calls-out=PATH`: follow every call, with this output;
+//! - `exits-fd=N` or `exits-out=PATH`: count the accesses that leave the guest, with this output;
 //! - `min-call=NS`: the shortest call in the timeline of calls;
-//! - `user-blocks=N`: once user space has run this number of blocks, the plugin detaches, unless it follows calls: it
+//! - `user-blocks=N`: once user space has run this number of blocks, the plugin detaches, unless it follows calls or counts accesses: it
 //!   records no further block, and blocks then cost no more than without a plugin;
 //! - `clock=virtual`: the guest's virtual clock, for `-icount`, where an instruction is a fixed number of nanoseconds
 //!   and the host's time means nothing;
@@ -31,6 +32,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use crate::api::{self, Info, PluginId, Tb};
 use crate::arch;
+use crate::exit_counter;
 use crate::follower;
 use crate::recorder::{Now, Recorder, host_ns};
 use plugin_formats::Start;
@@ -89,8 +91,9 @@ pub unsafe extern "C" fn qemu_plugin_install(
     };
     let code = arch::for_target(target.to_bytes());
     let one_thread = options.one_thread || info.max_vcpus == 1;
-    // Following calls already costs a callback for each block, so it never detaches.
-    let user_blocks = if options.calls.is_some() { usize::MAX } else { options.user_blocks };
+    // Following calls already costs a callback for each block, so it never detaches. Accesses are counted to the end.
+    let detaches = options.calls.is_none() && options.exits.is_none();
+    let user_blocks = if detaches { options.user_blocks } else { usize::MAX };
     if let Some((out, mut calls)) = options.calls {
         let Some(stack) = code.stack() else {
             eprintln!("bootscope plugin: calls cannot be followed on {} yet", target.to_string_lossy());
@@ -108,6 +111,9 @@ pub unsafe extern "C" fn qemu_plugin_install(
         install_host_ns,
         target: plugin_formats::target(target.to_bytes()),
     };
+    if let Some(out) = options.exits {
+        exit_counter::start(out, &start, code);
+    }
     let recorder = options.out.map(|out| Recorder::new(out, &start, user_blocks));
     *state() = Some(State { recorder, one_thread, now: options.now, code, is_detached: false });
     let callbacks = api::Callbacks { vcpu_init, translated, at_exit };
@@ -119,6 +125,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
 struct Options {
     out: Option<File>,
     calls: Option<(File, follower::Options)>,
+    exits: Option<File>,
     now: Now,
     one_thread: bool,
     zero_host_ns: u64,
@@ -132,13 +139,15 @@ impl Options {
         }
         let (mut out, mut now, mut one_thread, mut zero_host_ns) = (None, Now { guest: None }, false, 0);
         let (mut calls_out, mut calls) = (None, follower::Options::default());
-        let mut user_blocks = usize::MAX;
+        let (mut exits, mut user_blocks) = (None, usize::MAX);
         for arg in args {
             match arg.as_ref().split_once('=').unwrap_or((arg.as_ref(), "on")) {
                 ("fd", fd) => out = Some(inherited_file(fd)?),
                 ("out", path) => out = Some(create_file(path)?),
                 ("calls-fd", fd) => calls_out = Some(inherited_file(fd)?),
                 ("calls-out", path) => calls_out = Some(create_file(path)?),
+                ("exits-fd", fd) => exits = Some(inherited_file(fd)?),
+                ("exits-out", path) => exits = Some(create_file(path)?),
                 ("min-call", ns) => {
                     calls.min_call_ns = Some(ns.parse().map_err(|_| format!("min-call={ns} is not a number of ns"))?);
                 }
@@ -152,21 +161,22 @@ impl Options {
                 ("one-thread", "off") => {}
                 _ => {
                     return Err(format!(
-                        "unknown option '{}': fd=N, out=PATH, calls-fd=N, calls-out=PATH, min-call=NS, zero=NS, user-blocks=N, \
-                         clock=host|virtual, one-thread=on|off are known",
+                        "unknown option '{}': fd=N, out=PATH, calls-fd=N, calls-out=PATH, exits-fd=N, exits-out=PATH, min-call=NS, \
+                         zero=NS, user-blocks=N, clock=host|virtual, one-thread=on|off are known",
                         arg.as_ref()
                     ));
                 }
             }
         }
-        if out.is_none() && calls_out.is_none() {
+        if out.is_none() && calls_out.is_none() && exits.is_none() {
             return Err(
-                "say where the output goes: fd=N (inherited) or out=PATH, or for calls calls-fd=N or calls-out=PATH"
+                "say where the output goes: fd=N (inherited) or out=PATH, or for calls calls-fd=N or calls-out=PATH, or \
+                 for accesses exits-fd=N or exits-out=PATH"
                     .into(),
             );
         }
         let calls = calls_out.map(|out| (out, calls));
-        Ok(Options { out, calls, now, one_thread, zero_host_ns, user_blocks })
+        Ok(Options { out, calls, exits, now, one_thread, zero_host_ns, user_blocks })
     }
 }
 
@@ -208,10 +218,19 @@ fn translated(tb: *mut Tb) {
     let vcpu = VCPU.get();
     // SAFETY: the block of this callback.
     unsafe { follower::translated(tb, vcpu, one_thread) };
+    if exit_counter::is_started() {
+        // SAFETY: the block of this callback.
+        unsafe { exit_counter::translated(tb, now_ns()) };
+    }
     if !one_thread && vcpu.is_none() {
         // SAFETY: as above; the callback lives as long as the object.
         unsafe { api::qemu_plugin_register_vcpu_tb_exec_cb(tb, report_vcpu, api::CB_NO_REGS, null_mut()) };
     }
+}
+
+/// The time on the recorder's clock. The caller is no callback of an instruction.
+fn now_ns() -> u64 {
+    state().as_ref().map_or(0, |s| s.now.ns())
 }
 
 /// Returns true once: when the recorder needs no more blocks.
@@ -282,6 +301,9 @@ unsafe fn describe(tb: *const Tb, vaddr: u64, code: &dyn arch::Code) -> Block {
 
 fn at_exit() {
     follower::finish();
+    if exit_counter::is_started() {
+        exit_counter::finish(now_ns());
+    }
     if let Some(s) = state().as_mut() {
         let now_ns = s.now.ns();
         s.recorder.iter_mut().for_each(|r| r.exit(now_ns));

@@ -9,6 +9,7 @@ mod x86_64;
 pub use x86_64::counter;
 
 use crate::ending::Ending;
+use plugin_formats::exits::Kind;
 
 /// The code of one architecture's guests. An instruction is given as its bytes; the slice is empty if the guest's
 /// memory has no bytes there.
@@ -48,6 +49,37 @@ pub trait Code: Sync {
     /// True if the instruction writes to a port.
     fn writes_port(&self, _insn: &[u8]) -> bool {
         false
+    }
+
+    /// The access of an instruction that leaves the guest whenever it runs, or that reads a clock's register.
+    fn exit(&self, _insn: &[u8]) -> Option<Exit> {
+        None
+    }
+
+    /// True if a clock is at this physical address.
+    fn is_clock_at(&self, _address: u64) -> bool {
+        false
+    }
+}
+
+/// The access of an instruction that leaves the guest by itself, not by an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exit {
+    pub kind: Kind,
+    /// The port, if the instruction has it.
+    pub port: Option<u8>,
+    /// True for an instruction that moves a string between a port and memory: it leaves the guest once for each element.
+    pub is_string: bool,
+    /// True if it reads a clock.
+    pub is_clock: bool,
+    /// True if user space has the same instruction for system calls.
+    pub is_also_system_call: bool,
+}
+
+impl Exit {
+    fn new(kind: Kind) -> Exit {
+        let is_clock = kind == Kind::ClockRead;
+        Exit { kind, port: None, is_string: false, is_clock, is_also_system_call: false }
     }
 }
 

@@ -154,6 +154,11 @@ impl Vcpu {
         }
     }
 
+    /// The node to which time is charged now; 0 before its first block.
+    pub fn node(&self) -> u32 {
+        self.node
+    }
+
     pub fn block(&self) -> &'static Block {
         self.block
     }

@@ -4,7 +4,9 @@
 //! instructions). All are four bytes long and little-endian, whatever the endianness of data. This module does not
 //! depend on QEMU.
 
+use super::super::Exit;
 use crate::ending::Ending;
+use plugin_formats::exits::Kind;
 
 /// The ending, and its target relative to the instruction's end, if that is fixed.
 pub fn decode(bytes: &[u8]) -> (Ending, Option<i64>) {
@@ -39,6 +41,22 @@ fn by_register(word: u32) -> Ending {
     }
 }
 
+/// The access of an instruction that leaves the guest, or reads a clock. WFE is left out: it seldom does.
+pub fn exit(bytes: &[u8]) -> Option<Exit> {
+    let word = bytes.try_into().map(u32::from_le_bytes).ok()?;
+    match word {
+        0xd503_207f => Some(Exit::new(Kind::Halt)),
+        _ if word & 0xffff_ffe0 == 0xd503_1020 => Some(Exit::new(Kind::Halt)), // WFIT
+        // HVC, SMC
+        _ if matches!(word & 0xffe0_001f, 0xd400_0002 | 0xd400_0003) => Some(Exit::new(Kind::Hypercall)),
+        // CNTPCT_EL0, CNTVCT_EL0, CNTPCTSS_EL0, CNTVCTSS_EL0
+        _ if matches!(word & 0xffff_ffe0, 0xd53b_e020 | 0xd53b_e040 | 0xd53b_e0a0 | 0xd53b_e0c0) => {
+            Some(Exit::new(Kind::ClockRead))
+        }
+        _ => None,
+    }
+}
+
 /// True if these instructions mark a function that may be called, or reserve room for a tracer. Linux reserves two
 /// instructions, and the first becomes `mov x9, x30` where the function may be traced
 /// (arch/arm64/include/asm/ftrace.h). Instructions that sign a return address or make a frame may not be a function's
@@ -61,6 +79,27 @@ mod tests {
         assert!(begins(0xaa1e_03e9, 0xd503_201f) && begins(0xd503_245f, 0));
         // paciasp; stp x29, x30, [sp, #-16]!
         assert!(!begins(0xd503_233f, 0xa9bf_7bfd) && !begins(0xa9bf_7bfd, 0) && !begins_function(&[], &[]));
+    }
+
+    #[test]
+    fn accesses_that_leave_the_guest() {
+        for (word, kind) in [
+            (0xd503_207f_u32, Some(Kind::Halt)),  // wfi
+            (0xd503_1021, Some(Kind::Halt)),      // wfit x1
+            (0xd503_1001, None),                  // wfet x1
+            (0xd503_205f, None),                  // wfe
+            (0xd400_0002, Some(Kind::Hypercall)), // hvc #0
+            (0xd400_0023, Some(Kind::Hypercall)), // smc #1
+            (0xd400_0001, None),                  // svc #0
+            (0xd53b_e049, Some(Kind::ClockRead)), // mrs x9, cntvct_el0
+            (0xd53b_e020, Some(Kind::ClockRead)), // mrs x0, cntpct_el0
+            (0xd53b_e0c3, Some(Kind::ClockRead)), // mrs x3, cntvctss_el0
+            (0xd53b_e000, None),                  // mrs x0, cntfrq_el0
+            (0xb940_0000, None),                  // ldr w0, [x0]
+        ] {
+            assert_eq!(exit(&word.to_le_bytes()).map(|exit| exit.kind), kind, "{word:08x}");
+        }
+        assert_eq!(exit(&[0x7f]), None);
     }
 
     fn check(word: u32, ending: Ending, displacement: Option<i64>) {

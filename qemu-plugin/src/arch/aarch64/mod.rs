@@ -3,7 +3,7 @@
 mod decoder;
 mod stack;
 
-use super::{Code, Stack};
+use super::{Code, Exit, Stack};
 use crate::ending::Ending;
 
 pub struct A64;
@@ -19,5 +19,9 @@ impl Code for A64 {
 
     fn begins_function(&self, _: u64, first: &[u8], second: &[u8]) -> bool {
         decoder::begins_function(first, second)
+    }
+
+    fn exit(&self, insn: &[u8]) -> Option<Exit> {
+        decoder::exit(insn)
     }
 }

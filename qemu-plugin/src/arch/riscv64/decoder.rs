@@ -6,7 +6,9 @@
 //! such a register is a return. A far call has two instructions: `auipc` adds to its own address, and `jalr` adds to
 //! that and jumps there. This module does not depend on QEMU.
 
+use super::super::Exit;
 use crate::ending::Ending;
+use plugin_formats::exits::Kind;
 
 const ZERO: u32 = 0;
 /// `ra` and `t0`.
@@ -101,6 +103,22 @@ fn signed(number: u32, bits: u32) -> i64 {
     i64::from(i32::from_ne_bytes((number << unused).to_ne_bytes()) >> unused)
 }
 
+/// The access of an instruction that leaves the guest, or reads a clock.
+pub fn exit(bytes: &[u8]) -> Option<Exit> {
+    let word = bytes.try_into().map(u32::from_le_bytes).ok()?;
+    match word {
+        0x1050_0073 => Some(Exit::new(Kind::Halt)), // wfi
+        0x0000_0073 => Some(Exit { is_also_system_call: true, ..Exit::new(Kind::Hypercall) }), // ecall
+        _ if word & 0xffff_f07f == 0xc010_2073 => Some(Exit::new(Kind::ClockRead)), // rdtime
+        _ => None,
+    }
+}
+
+/// True if QEMU's machine `virt` has a clock's counter at this physical address: `mtime` of its CLINT.
+pub fn is_clock_at(address: u64) -> bool {
+    matches!(address, 0x0200_bff8..0x0200_c000)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,6 +202,21 @@ mod tests {
         for bytes in [&[][..], &[0x82], &[0x67, 0x80, 0], &[0; 6]] {
             assert_eq!(decode(bytes, &[]), (Ending::Other, None));
         }
+    }
+
+    #[test]
+    fn accesses_that_leave_the_guest() {
+        for (word, kind) in [
+            (0x1050_0073_u32, Some(Kind::Halt)),
+            (0x0000_0073, Some(Kind::Hypercall)),
+            (0xc010_2573, Some(Kind::ClockRead)), // rdtime a0
+            (0xc000_2573, None),                  // rdcycle a0
+            (0x0010_0073, None),                  // ebreak
+            (0x0005_3503, None),                  // ld a0, 0(a0)
+        ] {
+            assert_eq!(exit(&word.to_le_bytes()).map(|exit| exit.kind), kind, "{word:08x}");
+        }
+        assert!(exit(&[0x73, 0]).is_none() && is_clock_at(0x0200_bff8) && !is_clock_at(0x0200_4000));
     }
 
     #[test]

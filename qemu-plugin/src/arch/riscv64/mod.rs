@@ -3,7 +3,7 @@
 mod decoder;
 mod stack;
 
-use super::{Code, Stack};
+use super::{Code, Exit, Stack};
 use crate::ending::Ending;
 
 /// RV64GC.
@@ -16,5 +16,13 @@ impl Code for Riscv64 {
 
     fn stack(&self) -> Option<Stack> {
         Some(Stack::Effects(stack::effect))
+    }
+
+    fn exit(&self, insn: &[u8]) -> Option<Exit> {
+        decoder::exit(insn)
+    }
+
+    fn is_clock_at(&self, address: u64) -> bool {
+        decoder::is_clock_at(address)
     }
 }

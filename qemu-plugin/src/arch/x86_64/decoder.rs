@@ -4,7 +4,9 @@
 //! already found the instruction's end. It does not matter if the code is 16, 32 or 64 bits wide: a displacement is as
 //! wide as the rest of the instruction. This module does not depend on QEMU.
 
+use super::super::Exit;
 use crate::ending::Ending;
+use plugin_formats::exits::Kind;
 
 /// The ending, and its target relative to the instruction's end, if that is fixed.
 pub fn decode(bytes: &[u8]) -> (Ending, Option<i64>) {
@@ -42,6 +44,40 @@ pub fn is_far_call(bytes: &[u8]) -> bool {
 /// True if the instruction writes to a port.
 pub fn writes_port(bytes: &[u8]) -> bool {
     matches!(after_prefixes(bytes).first(), Some(0xe6 | 0xe7 | 0xee | 0xef | 0x6e | 0x6f))
+}
+
+/// The access of an instruction that leaves the guest, or reads a clock.
+pub fn exit(bytes: &[u8]) -> Option<Exit> {
+    let rest = after_prefixes(bytes);
+    let string = |kind| Exit { is_string: true, ..Exit::new(kind) };
+    Some(match *rest {
+        [opcode @ 0xe4..=0xe7, port] => {
+            let kind = if opcode < 0xe6 { Kind::PortRead } else { Kind::PortWrite };
+            Exit { port: Some(port), is_clock: kind == Kind::PortRead && is_clock_port(port), ..Exit::new(kind) }
+        }
+        [0xec | 0xed] => Exit::new(Kind::PortRead),
+        [0xee | 0xef] => Exit::new(Kind::PortWrite),
+        [0x6c | 0x6d] => string(Kind::PortRead),
+        [0x6e | 0x6f] => string(Kind::PortWrite),
+        [0xf4] => Exit::new(Kind::Halt),
+        [0x0f, 0x30] => Exit::new(Kind::MsrWrite),
+        [0x0f, 0x32] => Exit::new(Kind::MsrRead),
+        [0x0f, 0xa2] => Exit::new(Kind::Cpuid),
+        [0x0f, 0x31] | [0x0f, 0x01, 0xf9] => Exit::new(Kind::ClockRead),
+        // vmcall, vmmcall
+        [0x0f, 0x01, 0xc1 | 0xd9] => Exit::new(Kind::Hypercall),
+        _ => return None,
+    })
+}
+
+/// The ports of a PC's interval timer: its three counters, and the port that shows the third one's output.
+fn is_clock_port(port: u8) -> bool {
+    matches!(port, 0x40..=0x42 | 0x61)
+}
+
+/// True if a PC has a clock at this physical address: the HPET, or the counter of the local APIC's timer.
+pub fn is_clock_at(address: u64) -> bool {
+    matches!(address, 0xfed0_0000..0xfed0_0400 | 0xfee0_0390..0xfee0_0394)
 }
 
 /// True if the instruction repeats itself: a string instruction with `rep`.
@@ -119,6 +155,32 @@ mod tests {
         assert!(!is_far_call(&[0xff, 0x10]) && !is_far_call(&[0xe8, 0, 0, 0, 0]));
         assert!(writes_port(&[0xee]) && writes_port(&[0x66, 0xef]) && writes_port(&[0xf3, 0x6e]));
         assert!(!writes_port(&[0xec]) && !writes_port(&[0x0f, 0xee]) && !writes_port(&[]));
+    }
+
+    #[test]
+    fn accesses_that_leave_the_guest() {
+        let kind = |bytes: &[u8]| exit(bytes).map(|exit| (exit.kind, exit.port, exit.is_string, exit.is_clock));
+        assert_eq!(kind(&[0xe4, 0x61]), Some((Kind::PortRead, Some(0x61), false, true)));
+        assert_eq!(kind(&[0xe6, 0x61]), Some((Kind::PortWrite, Some(0x61), false, false)));
+        assert_eq!(kind(&[0x66, 0xed]), Some((Kind::PortRead, None, false, false)));
+        assert_eq!(kind(&[0xf3, 0x6e]), Some((Kind::PortWrite, None, true, false)));
+        assert_eq!(kind(&[0x0f, 0x31]), Some((Kind::ClockRead, None, false, true)));
+        for (bytes, expected) in [
+            (&[0xee][..], Kind::PortWrite),
+            (&[0x0f, 0x30], Kind::MsrWrite),
+            (&[0x0f, 0x32], Kind::MsrRead),
+            (&[0x0f, 0xa2], Kind::Cpuid),
+            (&[0x0f, 0x01, 0xf9], Kind::ClockRead), // rdtscp
+            (&[0x0f, 0x01, 0xc1], Kind::Hypercall), // vmcall
+            (&[0x0f, 0x01, 0xd9], Kind::Hypercall), // vmmcall
+            (&[0xf4], Kind::Halt),
+        ] {
+            assert_eq!(exit(bytes).map(|exit| exit.kind), Some(expected), "{bytes:02x?}");
+        }
+        for bytes in [&[][..], &[0x0f], &[0x0f, 0xee], &[0xe4], &[0x0f, 0x01, 0xd0], &[0x89, 0xec], &[0x66]] {
+            assert_eq!(exit(bytes), None, "{bytes:02x?}");
+        }
+        assert!(is_clock_at(0xfed0_00f0) && !is_clock_at(0xfec0_0000) && !is_clock_at(0xfee0_00b0));
     }
 
     #[test]

@@ -4,7 +4,7 @@ pub mod counter;
 mod decoder;
 mod function_start;
 
-use super::{Code, Stack};
+use super::{Code, Exit, Stack};
 use crate::ending::Ending;
 
 /// Code of 16, 32 and 64 bits.
@@ -37,5 +37,13 @@ impl Code for X86 {
 
     fn writes_port(&self, insn: &[u8]) -> bool {
         decoder::writes_port(insn)
+    }
+
+    fn exit(&self, insn: &[u8]) -> Option<Exit> {
+        decoder::exit(insn)
+    }
+
+    fn is_clock_at(&self, address: u64) -> bool {
+        decoder::is_clock_at(address)
     }
 }
