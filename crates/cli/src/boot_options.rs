@@ -106,7 +106,8 @@ pub struct BootArgs {
     extra: Vec<String>,
 
     /// events: what the kernel traces (initcalls, scheduler, modules, work, interrupts); calls: every call from the reset
-    /// vector on, by QEMU; events,calls: both [default: events]
+    /// vector on, by QEMU; exits: how often each function leaves the guest (ports, devices' registers, MSRs, CPUID, HLT,
+    /// hypercalls) and first touches a page of memory, by QEMU; events,calls,exits: all [default: events]
     #[arg(long, value_name = "WHAT", value_delimiter = ',', help_heading = "What to record")]
     trace: Vec<Trace>,
     /// With --trace calls: the shortest call whose times are kept; all are counted [default: 1us]
@@ -172,6 +173,7 @@ enum AccelArg {
 enum Trace {
     Events,
     Calls,
+    Exits,
     None,
 }
 
@@ -295,7 +297,9 @@ impl BootArgs {
     /// Applies the given flags.
     fn apply(&self, o: &mut RecordOptions) -> anyhow::Result<()> {
         if self.trace.len() > 1 && self.trace.contains(&Trace::None) {
-            bail!("--trace none leaves nothing to name beside it: give either none, or events, calls or both");
+            bail!(
+                "--trace none leaves nothing to name beside it: give either none, or some of events, calls and exits"
+            );
         }
         fn set<T>(to: &mut T, given: Option<T>) {
             if let Some(given) = given {
@@ -370,6 +374,7 @@ impl BootArgs {
         if !self.trace.is_empty() {
             o.guest.trace_events = self.trace.contains(&Trace::Events);
             o.observe.calls = self.trace.contains(&Trace::Calls);
+            o.observe.exits = self.trace.contains(&Trace::Exits);
         }
         if let Some(shortest) = self.min_call {
             o.observe.min_call_ns = Some(u64::try_from(shortest.as_nanos()).unwrap_or(u64::MAX));
@@ -408,6 +413,7 @@ pub const FLAGS: Words = Words(flag);
 fn flag(setting: &Setting) -> String {
     let (name, value) = match (setting.field, setting.value.as_str()) {
         (Field::Calls, _) => ("trace", "calls"),
+        (Field::Exits, _) => ("trace", "exits"),
         (Field::TraceEvents, "false") => ("trace", "none"),
         (Field::TraceEvents, _) => ("trace", "events"),
         (Field::FirmwareLog, _) => ("no-firmware-log", ""),

@@ -68,7 +68,9 @@ pub(crate) fn choose(
     let device = OpenOptions::new().read(true).write(true).open("/dev/kvm");
     match (options.guest.accel, device) {
         (Accel::Tcg, _) => Ok(Choice { kvm: false, note: None }),
-        _ if options.guest.deterministic || options.observe.calls => Ok(Choice { kvm: false, note: None }),
+        _ if options.guest.deterministic || options.observe.calls || options.observe.exits => {
+            Ok(Choice { kvm: false, note: None })
+        }
         (Accel::Kvm, _) if !arch.is_hosts => {
             let why = text![kvm, format!(": this host's CPUs do not run {} code", arch.name)];
             Err(Error::refused(Field::Accel, why, "leave it out, or record on such a host"))

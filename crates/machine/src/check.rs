@@ -168,10 +168,16 @@ impl RecordOptions {
             let why = text![Field::Calls, format!(" does not follow the calls of {} guests yet", arch.name)];
             return Err(Error::refused(Field::Calls, why, "leave it out; when code first ran is recorded"));
         }
-        if self.observe.calls && self.guest.accel == Accel::Kvm {
+        if self.observe.exits && !arch.follows_calls {
+            let why = text![Field::Exits, format!(" does not know the instructions of {} guests yet", arch.name)];
+            return Err(Error::refused(Field::Exits, why, "leave it out"));
+        }
+        let needs_translation = [(self.observe.calls, Field::Calls), (self.observe.exits, Field::Exits)];
+        let wanted = needs_translation.into_iter().find(|(is_wanted, _)| *is_wanted);
+        if let Some((_, field)) = wanted.filter(|_| self.guest.accel == Accel::Kvm) {
             let why = " needs QEMU to translate the guest's code, and with KVM the CPU runs it itself";
-            let instead = text!["leave out ", Field::Accel.is("kvm"), ", or ", Field::Calls];
-            return Err(Error::refused(Field::Calls, text![Field::Calls, why], instead));
+            let instead = text!["leave out ", Field::Accel.is("kvm"), ", or ", field];
+            return Err(Error::refused(field, text![field, why], instead));
         }
         if self.observe.min_call_ns.is_some() && !self.observe.calls {
             let why = text![Field::MinCall, " is about the calls of ", Field::Calls];

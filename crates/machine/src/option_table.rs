@@ -176,6 +176,9 @@ const TABLE: &[OptionRow] = &[
     OptionRow::of(|o| if_set(o.observe.calls, Field::Calls))
         .not_api_vmms("only QEMU's plugin follows calls", use_qemu)
         .not_board(HEARD, || "leave it out; the board's own ftrace follows calls".into()),
+    OptionRow::of(|o| if_set(o.observe.exits, Field::Exits))
+        .not_api_vmms("only QEMU's plugin counts accesses", use_qemu)
+        .not_board(HEARD, || "leave it out; only a guest of QEMU has its accesses counted".into()),
     OptionRow::of(|o| if_set(o.observe.min_call_ns.is_some(), Field::MinCall))
         .not_board(HEARD, || "leave it out; the board's own ftrace follows calls".into()),
     OptionRow::of(|o| if_set(o.observe.silence_ms.is_some(), Field::Silence))

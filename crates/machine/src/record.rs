@@ -121,6 +121,7 @@ fn begin<'a>(
         |name, wanted| (plugin.is_some() && wanted).then(|| writer.partial(name, &origin)).transpose();
     let first_executions = new_partial("first-run.bin", options.observe.first_executions)?;
     let calls = new_partial("calls.bin", options.observe.calls)?;
+    let exits = new_partial("exits.bin", options.observe.exits)?;
     let channel = channel(&options.guest);
     let port = options.guest.until.port().map(|_| free_port()).transpose()?;
     let vm = prepared.program.start(&Launch {
@@ -135,6 +136,7 @@ fn begin<'a>(
             plugin,
             first_executions: first_executions.as_ref().map(Partial::file),
             calls: calls.as_ref().map(Partial::file),
+            exits: exits.as_ref().map(Partial::file),
             min_call_ns: options.observe.min_call_ns,
             user_blocks: user_blocks(options, prepared),
             linker: true,
@@ -154,7 +156,7 @@ fn begin<'a>(
     if let Some(plan) = prepared.plan.take() {
         watch.stop_at_functions(plan, arch::of(&options.guest));
     }
-    Ok((watch, first_executions.into_iter().chain(calls).collect()))
+    Ok((watch, [first_executions, calls, exits].into_iter().flatten().collect()))
 }
 
 /// The number of user-space blocks after which the plugin stops; `None` is no limit. If the kernel's trace shows what user space does, the
@@ -189,15 +191,16 @@ fn nothing_recorded(writer: Writer, error: Error) -> Error {
 /// The plugin, if it is wanted and available. Without it a boot can be recorded, but not its calls.
 fn plugin(options: &RecordOptions, prepared: &mut Prepared) -> Result<Option<PathBuf>, Error> {
     let is_board = options.guest.target.is_board();
-    if prepared.kvm || is_board || !(options.observe.first_executions || options.observe.calls) {
+    let observe = &options.observe;
+    if prepared.kvm || is_board || !(observe.first_executions || observe.calls || observe.exits) {
         return Ok(None);
     }
     match prepared.program.plugin() {
         Ok(object) => Ok(Some(object)),
-        Err(why) if options.observe.calls => {
-            let vmm = prepared.program.name();
-            let why = text![Field::Calls, format!(" needs bootscope's {vmm} plugin: {why}")];
-            Err(Error::refused(Field::Calls, why, ""))
+        Err(why) if observe.calls || observe.exits => {
+            let (vmm, field) = (prepared.program.name(), if observe.calls { Field::Calls } else { Field::Exits });
+            let why = text![field, format!(" needs bootscope's {vmm} plugin: {why}")];
+            Err(Error::refused(field, why, ""))
         }
         Err(why) => {
             prepared.manifest.notes.push(format!("when code first ran is not recorded: {why}"));

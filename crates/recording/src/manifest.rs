@@ -445,6 +445,7 @@ impl Manifest {
             (guest.deterministic, "deterministic"),
             (!guest.trace_events, "no events"),
             (observe.calls, "calls"),
+            (observe.exits, "exits"),
             (!observe.first_executions, "no first executions"),
         ];
         let ways = ways.into_iter().filter(|(is_so, _)| *is_so).map(|(_, way)| way);

@@ -107,6 +107,9 @@ pub struct ObserveSpec {
     pub first_executions: bool,
     /// True if the VMM's plugin records every call (TCG only).
     pub calls: bool,
+    /// True if the VMM's plugin counts the accesses that leave the guest (TCG only).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub exits: bool,
     /// The shortest call kept with its times, in ns (in instructions for a deterministic boot); `None`: the plugin's
     /// default.
     pub min_call_ns: Option<u64>,
@@ -226,6 +229,7 @@ impl Default for ObserveSpec {
             firmware_log: true,
             first_executions: true,
             calls: false,
+            exits: false,
             min_call_ns: None,
             symbols: Vec::new(),
             silence_ms: None,
@@ -294,6 +298,7 @@ fields! {
     Extra "extra",
     TraceEvents "trace_events",
     Calls "calls",
+    Exits "exits",
     MinCall "min_call_ns",
     Symbols "symbols",
     Silence "silence_ms",

@@ -122,6 +122,8 @@ pub(crate) struct Instruments<'a> {
     pub(crate) first_executions: Option<&'a File>,
     /// The file for the plugin's call trace.
     pub(crate) calls: Option<&'a File>,
+    /// The file for the plugin's counts of accesses that leave the guest.
+    pub(crate) exits: Option<&'a File>,
     /// The plugin records the times of calls that took at least this long.
     pub(crate) min_call_ns: Option<u64>,
     /// After this number of blocks of user space, the plugin records no more first executions.
@@ -134,6 +136,13 @@ pub(crate) struct Instruments<'a> {
     pub(crate) port: Option<u16>,
     /// True if the vCPUs wait at their first instruction until the recorder resumes them.
     pub(crate) held: bool,
+}
+
+impl<'a> Instruments<'a> {
+    /// The files that the plugin writes.
+    pub(crate) fn plugin_files(&self) -> impl Iterator<Item = &'a File> {
+        [self.first_executions, self.calls, self.exits].into_iter().flatten()
+    }
 }
 
 /// A machine that was started. Dropping it ends it.

@@ -51,6 +51,7 @@ pub(crate) struct Plugin<'a> {
     pub(crate) fd: Option<RawFd>,
     /// The file for calls.
     pub(crate) calls_fd: Option<RawFd>,
+    pub(crate) exits_fd: Option<RawFd>,
     /// The plugin records the times of calls that took at least this long.
     pub(crate) min_call_ns: Option<u64>,
     /// After this number of blocks of user space, the plugin records no more first executions.
@@ -96,6 +97,7 @@ impl VmmLine {
             |name: &str, value_text: Option<String>| value.extend(value_text.map(|text| format!(",{name}={text}")));
         add("fd", plugin.fd.map(|fd| fd.to_string()));
         add("calls-fd", plugin.calls_fd.map(|fd| fd.to_string()));
+        add("exits-fd", plugin.exits_fd.map(|fd| fd.to_string()));
         add("min-call", plugin.min_call_ns.map(|ns| ns.to_string()));
         add("user-blocks", plugin.user_blocks.map(|blocks| blocks.to_string()));
         add("zero", Some(plugin.zero_ns.to_string()));
@@ -358,9 +360,16 @@ mod tests {
     fn the_plugin_receives_time_zero() {
         let guest = GuestSpec { deterministic: true, ..GuestSpec::default() };
         let object = Path::new("/lib/p,1.so");
-        let plugin =
-            Plugin { object, fd: Some(9), calls_fd: None, min_call_ns: None, user_blocks: Some(7), zero_ns: 42 };
+        let plugin = Plugin {
+            object,
+            fd: Some(9),
+            calls_fd: None,
+            exits_fd: Some(5),
+            min_call_ns: None,
+            user_blocks: Some(7),
+            zero_ns: 42,
+        };
         let line = arguments(&guest, Cpu::Translated(None), "", &fds(), Some(&plugin)).unwrap().join(" ");
-        assert!(line.contains("-plugin /lib/p,,1.so,fd=9,user-blocks=7,zero=42,clock=virtual"), "{line}");
+        assert!(line.contains("-plugin /lib/p,,1.so,fd=9,exits-fd=5,user-blocks=7,zero=42,clock=virtual"), "{line}");
     }
 }

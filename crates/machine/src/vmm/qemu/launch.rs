@@ -119,7 +119,7 @@ pub(super) fn start(
     inherited.extend(to_firmware.as_ref().map(AsFd::as_fd));
     inherited.extend(ram.as_ref().map(AsFd::as_fd));
     inherited.extend(launch.initrd.map(AsFd::as_fd));
-    inherited.extend(instruments.first_executions.iter().chain(&instruments.calls).map(|file| file.as_fd()));
+    inherited.extend(instruments.plugin_files().map(|file| file.as_fd()));
 
     let first_executions = instruments.first_executions.map(File::try_clone).transpose();
     let first_executions = first_executions.map_err(Error::host("copy a file"))?;
@@ -155,6 +155,7 @@ fn plugin<'a>(instruments: &Instruments<'a>, zero: Zero) -> Option<Plugin<'a>> {
         object,
         fd: instruments.first_executions.map(AsRawFd::as_raw_fd),
         calls_fd: instruments.calls.map(AsRawFd::as_raw_fd),
+        exits_fd: instruments.exits.map(AsRawFd::as_raw_fd),
         min_call_ns: instruments.min_call_ns,
         user_blocks: instruments.user_blocks,
         zero_ns: zero.ns,
