@@ -26,8 +26,8 @@ pub struct Anonymous {
 }
 
 /// Formats without text, by name and first bytes: they have addresses of code, times and numbers.
-const WITHOUT_TEXT: [(&str, &[u8]); 3] =
-    [("first-run.bin", b"BSFIRST\n"), ("calls.bin", b"BSCALLS\n"), ("fpdt.bin", b"FPDT")];
+const WITHOUT_TEXT: [(&str, &[u8]); 4] =
+    [("first-run.bin", b"BSFIRST\n"), ("calls.bin", b"BSCALLS\n"), ("exits.bin", b"BSEXITS\n"), ("fpdt.bin", b"FPDT")];
 /// Lists of names of functions; a number may follow these names.
 const SYMBOL_LISTS: [&str; 3] = ["kallsyms", "symbols", "image-symbols"];
 /// Reads a recording, and replaces the identities in it by tokens. Linear in its size.

@@ -7,6 +7,7 @@ pub(crate) mod boottimes;
 pub mod calls;
 pub mod cbmem;
 pub mod efi_loader;
+pub mod exits;
 pub mod firmware;
 pub mod first_executions;
 pub mod fpdt;

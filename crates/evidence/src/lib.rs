@@ -31,7 +31,7 @@ pub use boot::followed::Followed;
 pub use boot::regions;
 pub use boot::subject::Subject;
 pub use formats::{
-    bootchart, bootstage, calls, cbmem, efi_loader, firmware, first_executions, fpdt, ftrace, function_graph,
+    bootchart, bootstage, calls, cbmem, efi_loader, exits, firmware, first_executions, fpdt, ftrace, function_graph,
     guest_messages, guestfs, initcalls, journal, kernel_log, perf_data, perf_script, process_table, silence, symbols,
     systemd_analyze, trace_dat, tslog, uftrace, watched,
 };

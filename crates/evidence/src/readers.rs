@@ -9,6 +9,7 @@ pub(crate) mod boottimes;
 pub(crate) mod calls;
 pub(crate) mod cbmem;
 pub(crate) mod efi_loader;
+pub(crate) mod exits;
 pub(crate) mod firmware;
 pub(crate) mod first_executions;
 pub(crate) mod fpdt;

@@ -241,6 +241,10 @@ fn sentence(kind: DiagnosticKind) -> (&'static str, &'static str) {
         K::CallTraceFull => ("{n} record[s] of single calls, sleeps and changes of stack came after the call trace had reached its limit", "[it is|they are] missing from the timeline, and the table of functions was written more seldom; record with a larger --min-call"),
         K::InitcallsTooShort => ("{n} initcall[s] [is|are] shorter than --min-call", "[it is|they are] counted in the profile, not in the list of initcalls; record with a smaller --min-call to list [it|them]"),
         K::CallOnTwoStacks => ("{n} call[s] began and returned on the stacks of two threads", "[it is|they are] counted but not drawn"),
+        K::ExitsWithoutHeader => ("{n} count[s] of accesses [has|have] no header", "[it is|they are] not used"),
+        K::ExitsVersionUnknown => ("{n} count[s] of accesses [has|have] a format that this version does not know", "[it is|they are] not used; read [it|them] with the version of bootscope that recorded [it|them]"),
+        K::ExitMalformed => ("{n} record[s] of accesses [is|are] cut off or malformed", "the accesses after [it|them] are missing"),
+        K::ExitTableFull => ("{n} access[es] came after the table of accesses was full", "[it is|they are] counted by kind alone"),
         K::CallTraceOfAnotherClock => ("{n} call trace[s] [runs|run] on another clock than the recording", "[it is|they are] not used; record [it|them] anew"),
         // The first-execution trace, and symbols.
         K::FirstExecutionWithoutHeader => ("{n} first-execution trace[s] [has|have] no header", "[it is|they are] not used"),

@@ -13,6 +13,8 @@ mod check;
 mod commit_range;
 mod diagnostics;
 mod diff;
+mod exits_document;
+mod exits_text;
 mod export;
 mod facts;
 mod findings;
@@ -57,6 +59,7 @@ pub use check::{Check, CheckedBoots};
 pub use commit_range::{Bisected, CommitRange, Failed, Named, RangeCommit};
 pub use diagnostics::DiagnosticLine;
 pub use diff::{Compared, Diff, DiffAmount, DiffLine, DiffRow, DiffSide, Dither};
+pub use exits_document::{ExitCounts, ExitFunctionLine, ExitKindLine, ExitPhaseLine, ExitWaitLine, ExitsLine};
 pub use export::{Export, FORMATS, SampleFormat, format};
 pub use facts::{Facts, Overhead, Subject, shell_words};
 pub use findings::{

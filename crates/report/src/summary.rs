@@ -10,8 +10,8 @@ use crate::sources::{end_evidence, rate_source};
 use crate::text::amount;
 use crate::user_space;
 use crate::{
-    Boot, DiagnosticLine, Facts, Finding, FoundLine, MAX_LISTED, Overhead, ProcessLine, SilencesLine, Subject,
-    UnitLine, WarningLine, WatchedLine, WhereLine,
+    Boot, DiagnosticLine, ExitsLine, Facts, Finding, FoundLine, MAX_LISTED, Overhead, ProcessLine, SilencesLine,
+    Subject, UnitLine, WarningLine, WatchedLine, WhereLine,
 };
 use analysis::{Row, RowKey};
 use benchmark::{METRICS, Values};
@@ -101,6 +101,9 @@ pub struct Summary {
     /// The value of a watched guest variable at the entries of functions; `null` if no variable was watched.
     #[serde(default)]
     pub watched: Option<WatchedLine>,
+    /// The accesses that left the guest; `null` if they were not counted.
+    #[serde(default)]
+    pub exits: Option<ExitsLine>,
     /// Figures of a recording with a call trace; `null` without one.
     pub calls: Option<Calls>,
     /// The cost of recording on this machine; `null` if it was never measured.
@@ -453,6 +456,10 @@ impl Summary {
             sampled: timeline.sampled.as_ref().map(|sampled| SampledLines::of(sampled, &timeline.names)),
             silences: timeline.silences.as_ref().map(|found| SilencesLine::of(found, timeline.time_base)),
             watched: timeline.watched.as_ref().map(|found| WatchedLine::of(found, timeline.time_base)),
+            exits: timeline
+                .exits
+                .as_ref()
+                .map(|exits| ExitsLine::of(exits, &phase_lines(boot), boot.total, &timeline.names)),
             calls: None,
             overhead: facts.overhead.clone(),
             findings: boot.findings.as_ref().map_or_else(Vec::new, |found| found.findings.clone()),

@@ -70,6 +70,10 @@ pub fn show(summary: &Summary, layout: Layout) -> String {
         out.push('\n');
         out.push_str(&crate::watched_text::watched(watched, &summary.subject.accelerator, layout));
     }
+    if let Some(exits) = &summary.exits {
+        out.push('\n');
+        out.push_str(&crate::exits_text::exits(exits, layout));
+    }
     facts(summary, layout, &mut out);
     diagnostics(summary, layout, &mut out);
     for note in &summary.notes {

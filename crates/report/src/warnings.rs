@@ -160,6 +160,7 @@ fn lost(loss: FileLoss) -> &'static str {
             "initcalls, waits and wake-ups of it are not shown, so their time is charged to others"
         }
         FileLoss::Calls => "calls of it are not shown, so their time is charged to others",
+        FileLoss::Exits => "accesses that leave the guest are not shown",
         FileLoss::FirstExecutions => {
             "functions of the early kernel are not shown, and phases before the kernel may be off"
         }

@@ -195,6 +195,11 @@ kinds! {
     InitcallsTooShort = "initcalls-too-short", Affects(Figures::Initcalls);
     CallOnTwoStacks = "call-on-two-stacks", Affects(Figures::Functions);
     CallTraceOfAnotherClock = "call-trace-of-another-clock", Unusable;
+    // The counts of accesses.
+    ExitsWithoutHeader = "exits-without-header", Unusable;
+    ExitsVersionUnknown = "exits-version-unknown", Unusable;
+    ExitMalformed = "exit-malformed", Affects(Figures::Functions);
+    ExitTableFull = "exit-table-full", Affects(Figures::Functions);
     // The first-execution trace, and symbols.
     FirstExecutionWithoutHeader = "first-execution-without-header", Unusable;
     FirstExecutionVersionUnknown = "first-execution-version-unknown", Unusable;

@@ -16,6 +16,7 @@ mod builder;
 mod clock;
 mod diagnostics;
 mod end;
+mod exits;
 mod milestone;
 mod milestones;
 mod names;
@@ -39,6 +40,7 @@ pub use builder::SpanBuilder;
 pub use clock::{Clock, Delay, SyncPoint};
 pub use diagnostics::{Diagnostic, DiagnosticKind, Diagnostics, Figures, Severity};
 pub use end::{End, EndEvidence, ProcessOf};
+pub use exits::{ExitKind, ExitPath, ExitRow, ExitRun, Exits};
 pub use milestone::{Milestone, MilestoneKind};
 pub use names::{NameId, Names};
 pub use os::Os;
@@ -294,6 +296,8 @@ pub struct Timeline {
     pub silences: Option<Silences>,
     /// The values of a guest variable at the entries of functions; `None` if the user requested none.
     pub watched: Option<Watched>,
+    /// The accesses that leave the guest; `None` if they were not counted.
+    pub exits: Option<Exits>,
     /// The starts of phases.
     pub boundaries: Vec<Boundary>,
     pub end: Option<End>,

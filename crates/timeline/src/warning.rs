@@ -72,6 +72,8 @@ pub enum FileLoss {
     /// Initcalls, waits and wake-ups.
     TraceEvents,
     Calls,
+    /// Counts of accesses that leave the guest.
+    Exits,
     /// Functions of the early kernel, and the phases before it.
     FirstExecutions,
     FunctionNames,

@@ -9,9 +9,9 @@
 use crate::boot::FactKind;
 use crate::readers::reader::Reader;
 use crate::readers::{
-    bootchart, bootstage, bootstat, boottimes, calls, cbmem, efi_loader, firmware, first_executions, fpdt, ftrace,
-    function_graph, guest_messages, guestfs, journal, kernel_log, perf_data, perf_script, process_table, silence,
-    symbols, systemd_analyze, tslog, uftrace, vmm, watched,
+    bootchart, bootstage, bootstat, boottimes, calls, cbmem, efi_loader, exits, firmware, first_executions, fpdt,
+    ftrace, function_graph, guest_messages, guestfs, journal, kernel_log, perf_data, perf_script, process_table,
+    silence, symbols, systemd_analyze, tslog, uftrace, vmm, watched,
 };
 use timeline::DiagnosticKind;
 
@@ -72,8 +72,10 @@ readers! {
     Uftrace: uftrace::Files, provides [], needs [];
     /// The first execution of each block of code: [`crate::formats::first_executions`].
     FirstExecutions: first_executions::Files, provides [FirstExecutions], needs [Lists];
+    /// Accesses that leave the guest, by functions and call paths: [`crate::formats::exits`].
+    Exits: exits::Files, provides [Exits], needs [];
     /// Every call: [`crate::formats::calls`].
-    Calls: calls::Files, provides [], needs [Lists, FirstExecutions];
+    Calls: calls::Files, provides [Exits], needs [Lists, FirstExecutions];
     /// The journal: [`crate::formats::journal`].
     Journal: journal::Files, provides [JournalMessages, Container], needs [];
     /// Kernel messages in any dress: [`crate::formats::kernel_log`].

@@ -24,6 +24,8 @@ pub(crate) enum FactKind {
     Firmware,
     /// The time at which a container began.
     Container,
+    /// Accesses that leave the guest are counted, and the call paths that they mention.
+    Exits,
 }
 
 /// A fact: its value, and whether it was looked at and changed since [`Fact::forget_use`].

@@ -48,6 +48,9 @@ impl Reader for Files {
         let file = self.file.as_ref()?;
         let diagnostics = &mut timeline.diagnostics;
         let calls = read(&file.name, &file.bytes, diagnostics);
+        if *found.counts_exits {
+            found.call_nodes.clone_from(&calls.nodes);
+        }
         let regions = found.stages.clone();
         let symbols = found.lists.names(calls.called(), &calls.target, regions::entered_at(&regions), diagnostics);
         let ran_in = found.first_executions.as_ref().map(|run| RanIn::new(run, &regions)).unwrap_or_default();

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// Each format as `src/assemble/reader_table.rs` names it, and the target that reaches its reader.
-const TARGETS: [(&str, &str); 26] = [
+const TARGETS: [(&str, &str); 27] = [
     ("Tslog", "tslog"),
     ("GuestMessages", "stamped_lines"),
     ("Guestfs", "guestfs"),
@@ -18,6 +18,7 @@ const TARGETS: [(&str, &str); 26] = [
     ("PerfData", "perf_data"),
     ("Uftrace", "uftrace"),
     ("FirstExecutions", "first_executions"),
+    ("Exits", "exits"),
     ("Calls", "calls"),
     ("Journal", "captured"),
     ("KernelLog", "kernel_log"),

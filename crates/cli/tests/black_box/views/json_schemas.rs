@@ -84,10 +84,15 @@ fn the_page_describes_the_printed_documents() {
     schemas.check_part(&silent["silences"], "Silences");
     let watched = scratch.path("watched");
     let variable = "lab::clock::TICKS@lab::device::device_attach,lab::em::stop";
-    recorded(record_lab(&watched).args(["--deterministic", "--watch", variable]), &watched, "reached");
+    recorded(
+        record_lab(&watched).args(["--deterministic", "--trace", "exits", "--watch", variable]),
+        &watched,
+        "reached",
+    );
     let shown = run(bootscope("show").arg("--json").arg(&watched)).exits(0).json();
     assert_eq!(shown["watched"]["never_entered"], json!(["lab::em::stop"]));
     schemas.check_part(&shown["watched"], "Watched");
+    schemas.check_part(&shown["exits"], "Exits");
     schemas.check(&findings(&slow));
     schemas.check(&run(bootscope("findings").args(["--json", "--explain", "calibration"])).exits(0).json());
     let tried = scratch.path("try");
