@@ -74,7 +74,6 @@ pub struct ExitWaitLine {
 /// The accesses in a phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ExitPhaseLine {
-    /// The phase.
     pub name: String,
     pub start_ns: i64,
     pub counts: ExitCounts,

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Builds a guest from `guests/`.
-fn built(guest: &str, folder: &Path) -> PathBuf {
+pub(super) fn built(guest: &str, folder: &Path) -> PathBuf {
     built_with(guest, &[], folder)
 }
 
@@ -35,7 +35,7 @@ fn built_with(guest: &str, options: &[&str], folder: &Path) -> PathBuf {
     image
 }
 
-fn place_to_build() -> Option<Scratch> {
+pub(super) fn place_to_build() -> Option<Scratch> {
     if cfg!(not(target_arch = "x86_64")) {
         skip("the guests are for x86-64, and built with this machine's compiler");
         return None;
