@@ -248,11 +248,11 @@ mod tests {
             }
         };
         assert_eq!(
-            tried(vec![]).text(),
+            tried(vec![]).text(Unit::Nanoseconds),
             "refuted on this kernel and machine type (2026-01-01, bench 3 of the history)"
         );
         assert_eq!(
-            tried(vec![change("initcall_blacklist=a,b")]).text(),
+            tried(vec![change("initcall_blacklist=a,b")]).text(Unit::Nanoseconds),
             "refuted on this kernel and machine type, with nearly this remedy (append-words: initcall_blacklist=a,b) \
              (2026-01-01, bench 3 of the history)"
         );

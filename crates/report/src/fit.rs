@@ -353,11 +353,19 @@ mod tests {
             measured_ns: vec![490 * ms, 520 * ms],
             ..FitRow::default()
         };
-        assert_eq!(takes(&row("AP", 0, 41.0, RowModel::Line)), "41.0 ms per AP");
-        assert_eq!(takes(&row("CPU", 2_680 * ms, 35.0, RowModel::Line)), "2.68 s + 35.0 ms per CPU");
-        assert_eq!(takes(&row("GB", 0, 3.5, RowModel::Line)), "3.50 ms per GiB");
-        assert_eq!(takes(&row("CPU", 500 * ms, -2.0, RowModel::Line)), "500 ms − 2.00 ms per CPU");
-        assert_eq!(takes(&row("CPU", 500 * ms, 0.0, RowModel::Mean)), "500 ms (490 ms to 520 ms), not seen to grow");
-        assert_eq!(takes(&row("CPU", 500 * ms, 0.0, RowModel::None)), "490 ms to 520 ms, no line fits");
+        assert_eq!(takes(&row("AP", 0, 41.0, RowModel::Line), Layout::default()), "41.0 ms per AP");
+        assert_eq!(takes(&row("CPU", 2_680 * ms, 35.0, RowModel::Line), Layout::default()), "2.68 s + 35.0 ms per CPU");
+        assert_eq!(takes(&row("GB", 0, 3.5, RowModel::Line), Layout::default()), "3.50 ms per GiB");
+        assert_eq!(takes(&row("CPU", 500 * ms, -2.0, RowModel::Line), Layout::default()), "500 ms − 2.00 ms per CPU");
+        assert_eq!(
+            takes(&row("CPU", 500 * ms, 0.0, RowModel::Mean), Layout::default()),
+            "500 ms (490 ms to 520 ms), not seen to grow"
+        );
+        assert_eq!(
+            takes(&row("CPU", 500 * ms, 0.0, RowModel::None), Layout::default()),
+            "490 ms to 520 ms, no line fits"
+        );
+        let counted = Layout { unit: Unit::Instructions, ..Layout::default() };
+        assert_eq!(takes(&row("AP", 0, 41.0, RowModel::Line), counted), "41.0 M instr per AP");
     }
 }
