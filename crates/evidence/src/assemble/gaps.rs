@@ -5,7 +5,7 @@
 
 use crate::boot::Placing;
 use hashbrown::HashSet;
-use timeline::{NameId, Ns, SpanKind, SpanRow, Timeline, TrackId, TrackKind};
+use timeline::{NameId, Ns, Phase, SpanKind, SpanRow, Timeline, TrackId, TrackKind};
 
 /// A gap shorter than this part of the boot is added to the other gaps of its origin.
 const SHORT_SHARE: i64 = 200;
@@ -28,10 +28,17 @@ pub(crate) fn place(boot: &mut Placing<'_>) {
     let begin = messages.first().map_or(end, |message| message.0);
     let short = Ns((end - begin).0 / SHORT_SHARE);
     let ends = messages.iter().skip(1).map(|next| next.0).chain([end]);
+    let handed_over = timeline.boundaries.iter().filter(|boundary| is_of_user_space(boundary.phase)).map(|b| b.at);
+    let handed_over: Vec<Ns> = handed_over.collect();
+    // A message of the kernel says nothing of the time after the kernel handed over.
+    let before_user_space = |from: Ns, until: Ns| {
+        let inside = handed_over.iter().filter(|at| (from..until).contains(at) && **at > from);
+        inside.min().copied().unwrap_or(until)
+    };
     let gaps: Vec<(Ns, Ns, NameId)> = messages
         .iter()
         .zip(ends)
-        .map(|(&(at, name), until)| (at, until, name))
+        .map(|(&(at, name), until)| (at, before_user_space(at, until), name))
         .filter(|gap| gap.0 < gap.1 && !elided.contains(&gap.1))
         .collect();
     for (from, to, message) in gaps {
@@ -46,6 +53,11 @@ pub(crate) fn place(boot: &mut Placing<'_>) {
             }
         }
     }
+}
+
+/// True for the phases that begin as the kernel hands over to a program.
+fn is_of_user_space(phase: Phase) -> bool {
+    matches!(phase, Phase::Process1 | Phase::Initrd | Phase::UserSpace)
 }
 
 /// The ends of gaps in which the writer of a paste left lines out, and says so by a line such as `...` or `[snip]`.

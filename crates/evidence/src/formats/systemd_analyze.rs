@@ -176,9 +176,17 @@ impl Analysis {
                 continue;
             }
             // A terminal's colours mark the links of the chain.
-            match line::read(line::of_journal(cleaner.clean(line.bytes).0)) {
+            let text = cleaner.clean(line.bytes).0;
+            let said = line::of_journal(text);
+            // A syslog of several boots has a summary of each: the last one counts.
+            if said.len() < text.len() && self.finished.take().is_some() {
+                diagnostics.note_about(DiagnosticKind::SecondStatement, NAME, place);
+            }
+            match line::read(said) {
                 Some(found) => self.add(found, line.number, place, diagnostics),
-                None if line::claims(line.bytes) => self.unreadable(place, diagnostics),
+                None if line::claims(line.bytes) || line::is_damaged_link(line.bytes) => {
+                    self.unreadable(place, diagnostics)
+                }
                 None => self.counts.others += 1,
             }
         }

@@ -65,7 +65,16 @@ pub(crate) fn is_of_a_program(text: &str) -> bool {
 
 /// True if a line without a stamp is a program's greeting.
 pub(crate) fn greets(text: &str) -> bool {
-    GREETINGS.iter().any(|begin| text.starts_with(begin)) || asks_for_login(text)
+    GREETINGS.iter().any(|begin| text.starts_with(begin)) || says_job_runs(text) || asks_for_login(text)
+}
+
+/// True if a line is a status line of systemd's: `[ ***  ] A start job is running for …`. Its stars move.
+fn says_job_runs(text: &str) -> bool {
+    let status = text.strip_prefix('[').and_then(|rest| rest.split_once("] "));
+    status.is_some_and(|(stars, job)| {
+        let is_moving = stars.contains('*') && stars.bytes().all(|b| b == b'*' || b == b' ');
+        is_moving && (job.starts_with("A start job is running for ") || job.starts_with("A stop job is running for "))
+    })
 }
 
 /// True if a line is a login prompt: `debian login:`.
@@ -114,6 +123,19 @@ mod tests {
             "init_module: y",
         ] {
             assert!(!is_of_a_program(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn status_lines_of_systemd_are_greetings() {
+        for text in [
+            "[*     ] A start job is running for dev-sda1.device (9s / 1min 30s)",
+            "[ ***  ] A stop job is running for x",
+        ] {
+            assert!(greets(text), "{text}");
+        }
+        for text in ["[*] A starter", "[ 1.0 ] A start job is running for x", "[      ] A start job is running for x"] {
+            assert!(!greets(text), "{text}");
         }
     }
 

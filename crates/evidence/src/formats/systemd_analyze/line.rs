@@ -88,6 +88,14 @@ pub(super) fn claims(text: &[u8]) -> bool {
     }
 }
 
+/// True for a link of a chain that a pager cut: a tree's corner, and an @ with a time that has no unit.
+pub fn is_damaged_link(text: &[u8]) -> bool {
+    let text = text.trim_ascii();
+    let has_corner = text.starts_with("└─".as_bytes()) || text.starts_with(b"`-");
+    let time = || memchr::memmem::rfind(text, b" @").map(|at| &text[at + 2..]);
+    has_corner && time().is_some_and(|time| time.first().is_some_and(u8::is_ascii_digit)) && link(text).is_none()
+}
+
 /// Whether the JSON of units may begin here: `[{"name":…`, or a `[` alone where it is printed prettily.
 pub(super) fn begins_json(text: &[u8]) -> bool {
     let text = text.trim_ascii();
@@ -260,6 +268,17 @@ mod tests {
         }
         for text in ["", "s", "1", "1.s", "7x", "99999999999999999999s", "99999999999y", "1.2"] {
             assert_eq!(span(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_link_that_a_pager_cut_is_known() {
+        for text in ["      └─systemd-backlight@backlight:intel_backlight.service @4.66>", "  `-a.service @1.2s +3m"]
+        {
+            assert!(is_damaged_link(text.as_bytes()), "{text}");
+        }
+        for text in ["└─a.service @1.2s +3ms", "└─foo@1.txt", "└── a @home", "a.service @1.2x"] {
+            assert!(!is_damaged_link(text.as_bytes()), "{text}");
         }
     }
 

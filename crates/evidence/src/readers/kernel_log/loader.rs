@@ -34,9 +34,6 @@ const HANDS_OVER: [&str; 4] =
 /// The line on which U-Boot waits for commands.
 const PROMPTS: [&str; 2] = ["=>", "U-Boot>"];
 
-/// When a line came.
-type Arrival<'a> = &'a dyn Fn(&Line) -> Option<Ns>;
-
 /// The number of the kernel's first line, or of the first one that may be its. Where a loader waits for commands, all lines are before
 /// it; none where nothing of this is there.
 pub(super) fn kernel_line(log: &KernelLog) -> Option<u32> {
@@ -148,10 +145,13 @@ pub(super) fn place_imported(log: &KernelLog, kernel: u32, boot: &mut Placing<'_
     boot.before = boot.before.or(Some(boot.timeline.tracks.named(name, TrackKind::Firmware)));
 }
 
+/// The arrival of a line.
+type Arrival<'a> = dyn Fn(&Line) -> Option<Ns> + 'a;
+
 /// Places what was printed before the kernel's first line, which has the number `kernel`, and the stages among it.
 pub(super) fn place(
     log: &KernelLog,
-    (track, arrival): (&str, Arrival<'_>),
+    (track, arrival): (&str, &Arrival<'_>),
     stages: Vec<Said>,
     kernel: u32,
     boot: &mut Placing<'_>,
