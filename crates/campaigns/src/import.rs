@@ -4,6 +4,8 @@ use crate::Notes;
 use anyhow::{Context, bail};
 use recording::{Known, Source};
 use serde::Serialize;
+use std::error::Error;
+use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -16,6 +18,18 @@ pub struct Recognised {
     /// The formats, in words; empty if the content is not recognised.
     pub formats: Vec<String>,
 }
+
+/// Files that are known and hold no times: what they are, and what to give in their place.
+#[derive(Debug)]
+pub struct Unusable(&'static str);
+
+impl fmt::Display for Unusable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "nothing to import: {}", self.0)
+    }
+}
+
+impl Error for Unusable {}
 
 /// Makes a recording from files of one boot; `-` is standard input.
 ///
@@ -64,8 +78,8 @@ pub fn import(
         sources.push(source);
     }
     let is_nothing = files.iter().all(|file| file.formats.is_empty());
-    if let Some(instead) = instead.filter(|_| is_nothing) {
-        bail!("nothing to import: {instead}");
+    if let Some(instead) = instead.filter(|_| is_nothing || !of_a_boot) {
+        return Err(Unusable(instead).into());
     }
     if is_nothing {
         bail!(

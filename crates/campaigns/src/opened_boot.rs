@@ -1,5 +1,6 @@
 //! Opens a recording and collects the data for views and campaigns: its timeline, and how it was run.
 
+use crate::import::Unusable;
 use crate::{Notes, milestone_end};
 use analysis::Groups;
 use anyhow::{Context, bail};
@@ -9,7 +10,7 @@ use recording::{Known, Recording};
 use report::{Boot, Facts, WarningLine};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
-use timeline::{Ns, Timeline};
+use timeline::{DiagnosticKind, Ns, Timeline};
 
 /// An open recording with its evaluated evidence.
 pub struct OpenedBoot {
@@ -79,18 +80,19 @@ pub fn open_noting_warnings(path: &Path, notes: &dyn Notes) -> anyhow::Result<Op
 
 /// Reads a recording, or one file of imported evidence.
 pub fn open(path: &Path) -> anyhow::Result<OpenedBoot> {
-    open_files(&[path.to_owned()], &Silent)
+    open_files(&[path.to_owned()], None, &Silent)
 }
 
 /// Reads a recording, or files of imported evidence from one boot; `-` is standard input. `notes` gets the format of
-/// each file.
+/// each file. `boot` chooses one of several in them: 0 is the last, -1 the one before.
 ///
 /// # Errors
 /// If the path is neither, or if several paths are given and one of them is a recording.
-pub fn open_files(paths: &[PathBuf], notes: &dyn Notes) -> anyhow::Result<OpenedBoot> {
+pub fn open_files(paths: &[PathBuf], boot: Option<i32>, notes: &dyn Notes) -> anyhow::Result<OpenedBoot> {
     let mut refused = None;
     if let [path] = paths {
         match open_recording(path) {
+            Ok(_) if boot.is_some() => bail!("{}: --boot is for logs, and this is a recording", path.display()),
             Ok(recording) => return from_recording(recording),
             Err(error) if path.as_os_str() != "-" && (!path.is_file() || is_packed(path)) => return Err(error),
             Err(error) => refused = Some(error),
@@ -102,8 +104,8 @@ pub fn open_files(paths: &[PathBuf], notes: &dyn Notes) -> anyhow::Result<Opened
     }
     let scratch = recording::private_folder().context("cannot make a temporary folder")?;
     let folder = scratch.path().join("imported");
-    let imported = crate::import::import(paths, &folder, false, Known::default(), notes);
-    imported.map_err(|error| refused.unwrap_or(error))?;
+    let imported = crate::import::import(paths, &folder, false, Known { boot, ..Known::default() }, notes);
+    imported.map_err(|error| if error.is::<Unusable>() { error } else { refused.unwrap_or(error) })?;
     let opened = from_recording(Recording::open(&folder)?)?;
     Ok(OpenedBoot { _scratch: Some(scratch), ..opened })
 }
@@ -144,6 +146,11 @@ fn opened(
     let command_line = loaded.subject.command_line;
     let until = recording.manifest().until.clone();
     let mut timeline = loaded.timeline;
+    if let Some(boot) = recording.manifest().boot {
+        if timeline.diagnostics.count(DiagnosticKind::LogBootMissing) > 0 {
+            bail!("the log holds no boot {boot}: without --boot a warning names those that it holds");
+        }
+    }
     if !until.is_empty() {
         milestone_end::end_at(&until, &mut timeline, loaded.calls.is_some())?;
     }

@@ -7,16 +7,22 @@ use anyhow::Context;
 use benchmark::Document;
 use std::path::{Path, PathBuf};
 
-/// The milestone that ends a boot; empty for the end mark.
+/// The milestone that ends a boot; empty for the end mark. Also the boot in logs of several, if the user chose one.
 #[derive(Clone, Debug, Default)]
 pub struct UpTo {
     milestone: Option<String>,
+    boot: Option<i32>,
 }
 
 impl UpTo {
     /// Ends at the milestone of this name.
     pub fn named(name: Option<&str>) -> UpTo {
-        UpTo { milestone: name.map(str::to_owned) }
+        UpTo { milestone: name.map(str::to_owned), boot: None }
+    }
+
+    /// The same for this boot in logs of several: 0 is the last, -1 the one before.
+    pub fn of_boot(self, boot: Option<i32>) -> UpTo {
+        UpTo { boot, ..self }
     }
 
     /// The name of the requested milestone.
@@ -33,7 +39,7 @@ impl UpTo {
 
     /// Reads a recording, or files of one boot, up to the milestone.
     pub fn open_files(&self, paths: &[PathBuf], notes: &dyn Notes) -> anyhow::Result<OpenedBoot> {
-        let mut opened = opened_boot::open_files(paths, notes)?;
+        let mut opened = opened_boot::open_files(paths, self.boot, notes)?;
         self.apply(&mut opened)
             .with_context(|| paths.iter().map(|path| path.display().to_string()).collect::<String>())?;
         Ok(opened)

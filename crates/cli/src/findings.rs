@@ -21,6 +21,9 @@ pub struct Args {
     recording: Vec<PathBuf>,
     #[command(flatten)]
     up_to: UpToArgs,
+    /// Look at this boot of a log that holds several: 0 is the last, -1 the one before [default: the last that reached process 1]
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(..=0))]
+    boot: Option<i32>,
     /// Explain a rule: what it looks for, from which threshold on, and its first source. Needs no recording
     #[arg(long, value_name = "RULE", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["recording", "top"])]
     explain: Option<String>,
@@ -44,9 +47,10 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if let Some(rule) = &args.explain {
         return explain(rule, output);
     }
+    let up_to = args.up_to.milestone().of_boot(args.boot);
     let opened = match args.recording.as_slice() {
-        [only] if only.as_os_str() != "-" => args.up_to.milestone().open_noting_warnings(only, output)?,
-        several => args.up_to.milestone().open_files(several, output)?,
+        [only] if only.as_os_str() != "-" && args.boot.is_none() => up_to.open_noting_warnings(only, output)?,
+        several => up_to.open_files(several, output)?,
     };
     let found = find(&opened, args.top.unwrap_or(usize::MAX));
     let past = past_trials(&opened, args.db.as_deref(), output);

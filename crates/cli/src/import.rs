@@ -13,7 +13,7 @@ use std::path::PathBuf;
 /// It reads serial captures, dmesg, traces (text or trace.dat), perf.data, TSLOG dumps, libguestfs launches,
 /// systemd-analyze, `systemctl show`, journals and bootchart, and recognises them by content. For the time before the
 /// kernel it reads the times of coreboot, U-Boot and UEFI. Give all files of one boot together: they come onto one
-/// clock. If a kernel log holds several boots, the last one is shown. A file may have 1 GiB. From a pipe, and from the
+/// clock. If a log holds several boots, the last one that reached process 1 is shown, or the one that --boot chooses. A file may have 1 GiB. From a pipe, and from the
 /// contents of a compressed file, bootscope reads the first 256 MiB, and says so if there is more.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -40,6 +40,9 @@ pub struct Args {
     /// line:REGEX
     #[arg(long, value_name = "MILESTONE")]
     until: Option<String>,
+    /// Take this boot of a log that holds several: 0 is the last, -1 the one before [default: the last that reached process 1]
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(..=0))]
+    boot: Option<i32>,
 }
 
 const EXAMPLES: &str = "\
@@ -69,10 +72,12 @@ struct Imported {
 /// Makes the recording, and prints the detected formats.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let until = args.until.clone().unwrap_or_default();
-    let facts = Known { ticks_hz: args.tsc_frequency, cpus: args.cpus, memory_bytes: args.memory, until };
+    let (cpus, memory_bytes, boot) = (args.cpus, args.memory, args.boot);
+    let facts = Known { ticks_hz: args.tsc_frequency, cpus, memory_bytes, until, boot };
     let files = import(&args.files, &args.output, args.force, facts, output)?;
-    // A milestone that the boot did not pass leaves no recording behind.
-    if let Some(error) = args.until.as_ref().and_then(|_| opened_boot::open(&args.output).err()) {
+    // A boot that the logs do not hold, or a milestone that it did not pass, leaves no recording behind.
+    let must_open = args.until.is_some() || args.boot.is_some();
+    if let Some(error) = Some(()).filter(|()| must_open).and_then(|()| opened_boot::open(&args.output).err()) {
         let _ = std::fs::remove_dir_all(&args.output);
         return Err(error);
     }

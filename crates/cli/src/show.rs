@@ -58,6 +58,9 @@ pub struct Args {
     milestones: bool,
     #[command(flatten)]
     up_to: UpToArgs,
+    /// Look at this boot of a log that holds several: 0 is the last, -1 the one before [default: the last that reached process 1]
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(..=0))]
+    boot: Option<i32>,
     /// Also sum over all threads until the end mark; this is not the boot path
     #[arg(long)]
     all_threads: bool,
@@ -110,7 +113,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         }
         return bench::show_again(&journal, &args.up_to.milestone(), args.top.unwrap_or(DEFAULT_TOP), output);
     }
-    let opened = args.up_to.milestone().open_files(&args.recordings, output)?;
+    let opened = args.up_to.milestone().of_boot(args.boot).open_files(&args.recordings, output)?;
     let mut boot = opened.boot(args.group.as_deref())?;
     let shows_findings = output.json || !output.quiet;
     if shows_findings && !args.no_findings {

@@ -22,6 +22,8 @@ pub struct Known {
     pub memory_bytes: u64,
     /// The milestone at which the boot ends.
     pub until: String,
+    /// The boot in logs of several: 0 is the last, -1 the one before.
+    pub boot: Option<i32>,
 }
 
 /// A file to import.
@@ -56,7 +58,7 @@ pub fn import_known(files: Vec<Source>, dir: &Path, force: bool, facts: Known) -
     let cut = cut.iter().map(|path| format!("{} went on: only its beginning was imported", path.display()));
     manifest.notes.extend(cut);
     manifest.ticks_hz = facts.ticks_hz;
-    manifest.until = facts.until;
+    (manifest.until, manifest.boot) = (facts.until, facts.boot);
     (manifest.subject.cpus, manifest.subject.memory_bytes) = (facts.cpus, facts.memory_bytes);
     let mut writer = Writer::create(dir, force, &manifest)?;
     let written = copy_all(&mut writer, open, &mut manifest).and_then(|()| writer.write_end(manifest));

@@ -74,6 +74,9 @@ pub struct Manifest {
     /// The milestone at which an imported boot ends, as given by the user; empty for the best end mark in the evidence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub until: String,
+    /// The boot of an imported log of several, as given by the user: 0 is the last, -1 the one before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<i32>,
     /// The error of a board's arrival times, in ns; `None` for a VMM's guest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrival_error_ns: Option<i64>,
@@ -409,6 +412,7 @@ impl Default for Manifest {
             overhead: None,
             ticks_hz: None,
             until: String::new(),
+            boot: None,
             arrival_error_ns: None,
             notes: Vec::new(),
         }

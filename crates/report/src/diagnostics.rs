@@ -193,7 +193,8 @@ fn sentence(kind: DiagnosticKind) -> (&'static str, &'static str) {
         // The kernel's log.
         K::LogClockBack => ("{n} kernel message[s] [is|are] stamped earlier than the message before", "[it keeps its stamp|they keep their stamps]; two CPUs' clocks differ, or the log holds two boots"),
         K::LogStampDamaged => ("the time stamp[s] of {n} kernel message[s] [does|do] not fit the others", "[it is|they are] placed where [it|they] arrived on the console; the serial line lost or added characters"),
-        K::LogOtherBoot => ("{n} line[s] of the log [is|are] of an earlier boot", "[it is|they are] not used, for the last boot is shown; cut the log to see another"),
+        K::LogOtherBoot => ("{n} line[s] of the log [is|are] of another boot ({name})", "[it is|they are] not used; show FILE --boot NUMBER shows that boot"),
+        K::LogBootMissing => ("{n} log[s] [has|have] no boot {name}", "all that [it has|they have] is shown"),
         K::LogBeginningMissing => ("the beginning of {n} kernel log[s] is missing", "phases and initcalls before the first message are not shown, and the total lacks them; read the log with a larger buffer (log_buf_len=)"),
         K::LogControlCharacters => ("{n} control character[s] [stands|stand] in a log", "[it is|they are] taken out"),
         K::LogCut => ("{n} log[s] [is|are] cut in [its|their] last line", "that message may lack its end"),

@@ -147,6 +147,7 @@ kinds! {
     LogClockBack = "log-clock-back", Affects(Figures::Messages);
     LogStampDamaged = "log-stamp-damaged", Affects(Figures::Messages);
     LogOtherBoot = "log-other-boot", Unusable;
+    LogBootMissing = "log-boot-missing", Unusable;
     LogBeginningMissing = "log-beginning-missing", Affects(Figures::Total);
     LogControlCharacters = "log-control-characters", Harmless;
     LogCut = "log-cut", Harmless;

@@ -96,9 +96,12 @@ fn look(name: &str, bytes: &[u8], readers: &mut Readers, diagnostics: &mut Diagn
             }
         }
     }
-    let wanted = |of: Format| readers.iter().any(|(format, reader)| *format == of && reader.wants_files());
+    let is_wanted = |of: Format, lines: u64| {
+        let mut all = readers.iter();
+        all.any(|(format, reader)| *format == of && reader.wants_files() && lines >= reader.min_lines())
+    };
     for found in detect::detect_in(bytes, &rest, readers) {
-        if let Some(format) = found.content.format().filter(|format| wanted(*format)) {
+        if let Some(format) = found.content.format().filter(|format| is_wanted(*format, found.lines)) {
             looked.recognised.kinds.push(format!("{} ({} lines)", found.content, found.lines));
             looked.recognised.of_a_boot = true;
             looked.takers.push(format);
@@ -110,6 +113,9 @@ fn look(name: &str, bytes: &[u8], readers: &mut Readers, diagnostics: &mut Diagn
         {
             return Looked { recognised: of_a_boot(kind), takers: vec![format] };
         }
+    }
+    if !looked.recognised.of_a_boot {
+        looked.recognised.instead = readers.iter().find_map(|(_, reader)| reader.without_times(bytes));
     }
     if let [only] = looked.takers[..] {
         let reader = readers.iter().find(|(format, _)| *format == only);

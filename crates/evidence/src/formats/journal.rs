@@ -19,10 +19,12 @@ mod short;
 
 pub(crate) use short::{has_lengths, is_dated};
 
+use crate::formats::several_boots::boot_number;
 use crate::input::records_max;
 use crate::input::text::{Line, Lines, lossy, whole_number};
 use serde::Deserialize;
 use serde_json::Value;
+use std::collections::VecDeque;
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
 /// What diagnostics call it.
@@ -32,6 +34,8 @@ const MESSAGE_BYTES_MAX: usize = 2048;
 const FIELD_BYTES_MAX: usize = 512;
 /// What an entry takes in memory beside its texts, here and on the timeline.
 const ENTRY_COST: usize = 700;
+/// The entries of this number of boots are counted apart; those of earlier ones together.
+const MAX_BOOTS: usize = 100;
 /// A longer line of JSON is not read: each of its values takes more in memory than in the line.
 const JSON_BYTES_MAX: usize = 1 << 20;
 
@@ -86,10 +90,16 @@ pub struct Entry {
 /// A journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Journal {
-    /// Of the last boot, in the order of the file.
+    /// Of the last boot, in the order of the file; after [`Journal::choose`] those of the chosen one.
     pub entries: Vec<Entry>,
-    /// Entries of boots before it.
-    pub(crate) other_boots: u64,
+    /// The number of boots between the chosen one and the end of the journal.
+    behind: usize,
+    /// The entries of at most `behind` boots before the last.
+    older: VecDeque<Vec<Entry>>,
+    /// Their number.
+    older_entries: usize,
+    /// The numbers of entries of the boots before the last.
+    counts: VecDeque<u64>,
     /// How many bytes were read, of all files together.
     bytes: usize,
 }
@@ -153,6 +163,43 @@ pub(crate) fn is_line(line: &[u8]) -> bool {
 }
 
 impl Journal {
+    /// A journal of which the boot with this number is wanted: 0 is the last, -1 the one before.
+    pub fn of_boot(number: i32) -> Journal {
+        Journal { behind: number.unsigned_abs() as usize, ..Journal::default() }
+    }
+
+    /// Leaves the entries of the wanted boot, and counts those of all others.
+    pub fn choose(&mut self, diagnostics: &mut Diagnostics) {
+        let all: Vec<u64> = self.counts.iter().copied().chain([self.entries.len() as u64]).collect();
+        if self.behind >= all.len() {
+            let about = boot_number(self.behind);
+            return diagnostics.note_about(DiagnosticKind::LogBootMissing, &about, || NAME.to_owned());
+        }
+        for (behind, count) in all.iter().rev().enumerate().filter(|(behind, _)| *behind != self.behind) {
+            let about = format!("boot {} of the journal", boot_number(behind));
+            diagnostics.add(DiagnosticKind::LogOtherBoot, &about, *count, None, || NAME.to_owned());
+        }
+        if let Some(chosen) = self.older.pop_front().filter(|_| self.behind > 0) {
+            self.entries = chosen;
+        }
+        self.older.clear();
+    }
+
+    /// Ends a boot of which more follow.
+    fn end_boot(&mut self) {
+        let entries = std::mem::take(&mut self.entries);
+        self.counts.push_back(entries.len() as u64);
+        if self.counts.len() > MAX_BOOTS {
+            let first = self.counts.pop_front().unwrap_or_default();
+            self.counts.front_mut().into_iter().for_each(|next| *next += first);
+        }
+        self.older.push_back(entries);
+        while self.older.len() > self.behind {
+            self.older.pop_front();
+        }
+        self.older_entries = self.older.iter().map(Vec::len).sum();
+    }
+
     /// Adds the entries of a file; what is none is counted.
     pub fn read(&mut self, file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) {
         self.bytes = self.bytes.saturating_add(bytes.len());
@@ -193,14 +240,13 @@ impl Journal {
             return;
         }
         entry.at = entry.at.or(entry.received);
-        if self.entries.len() >= records_max(self.bytes, ENTRY_COST) {
+        if self.entries.len() + self.older_entries >= records_max(self.bytes, ENTRY_COST) {
             diagnostics.note_about(DiagnosticKind::EntriesBeyondBound, NAME, place);
             return;
         }
         let last = self.entries.last().map_or("", |last| &last.boot);
         if !last.is_empty() && !entry.boot.is_empty() && last != entry.boot {
-            self.other_boots += self.entries.len() as u64;
-            self.entries.clear();
+            self.end_boot();
         }
         self.entries.push(entry);
     }
@@ -285,10 +331,19 @@ mod tests {
     }
 
     #[test]
-    fn the_last_boot_counts() {
+    fn the_last_boot_counts_unless_another_is_chosen() {
         let text = b"_BOOT_ID=a\nMESSAGE=1\n\n_BOOT_ID=a\nMESSAGE=2\n\n_BOOT_ID=b\nMESSAGE=3\n\nMESSAGE=4\n\n";
-        let (journal, _) = read(text);
-        let said: Vec<&str> = journal.entries.iter().map(|entry| &*entry.message).collect();
-        assert_eq!((said, journal.other_boots), (vec!["3", "4"], 2));
+        let of_boot = |number: i32| {
+            let (mut journal, mut diagnostics) = (Journal::of_boot(number), Diagnostics::default());
+            journal.read("a", text, &mut diagnostics);
+            journal.choose(&mut diagnostics);
+            let counts =
+                [DiagnosticKind::LogOtherBoot, DiagnosticKind::LogBootMissing].map(|kind| diagnostics.count(kind));
+            (journal.entries.into_iter().map(|entry| entry.message).collect::<Vec<String>>(), counts)
+        };
+        let said = |messages: &[&str]| messages.iter().map(|message| (*message).to_owned()).collect::<Vec<String>>();
+        assert_eq!(of_boot(0), (said(&["3", "4"]), [2, 0]));
+        assert_eq!(of_boot(-1), (said(&["1", "2"]), [2, 0]));
+        assert_eq!(of_boot(-2), (said(&["3", "4"]), [0, 1]), "there is no such boot");
     }
 }

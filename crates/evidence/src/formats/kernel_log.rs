@@ -169,7 +169,8 @@ impl KernelLog {
         Ok(reader.log)
     }
 
-    /// The same of a log taken elsewhere, which can hold several boots, or lack its beginning. The last boot counts.
+    /// The same of a log taken elsewhere, which can hold several boots, or lack its beginning. The last boot that reached process 1
+    /// counts.
     ///
     /// # Errors
     /// As [`KernelLog::read`].
@@ -178,8 +179,22 @@ impl KernelLog {
         bytes: &[u8],
         diagnostics: &mut Diagnostics,
     ) -> Result<KernelLog, NotThisFormat> {
+        KernelLog::read_boot(file, bytes, None, diagnostics)
+    }
+
+    /// The same, where the user may have chosen the boot: 0 is the last, -1 the one before.
+    ///
+    /// # Errors
+    /// As [`KernelLog::read`].
+    pub fn read_boot(
+        file: &str,
+        bytes: &[u8],
+        boot: Option<i32>,
+        diagnostics: &mut Diagnostics,
+    ) -> Result<KernelLog, NotThisFormat> {
         let mut reader = Reader::read(file, bytes, diagnostics)?;
-        reader.keep_last_boot();
+        reader.keep_boot(boot);
+        reader.drop_times_of_reading();
         reader.join_counters();
         reader.count_from_zero();
         reader.note_missing_beginning();
@@ -281,6 +296,8 @@ struct Reader<'d> {
     loader_stamps: LoaderStamps,
     /// True if the lines are in order of their lengths, and not of their stamps.
     is_sorted: bool,
+    /// True if a daemon read the messages from the kernel's buffer.
+    is_from_daemon: bool,
 }
 
 /// What a Linux kernel says first, or nearly so.
@@ -300,6 +317,7 @@ impl<'d> Reader<'d> {
             max,
             loader_stamps,
             is_sorted: false,
+            is_from_daemon: false,
         }
     }
 
@@ -354,7 +372,7 @@ impl<'d> Reader<'d> {
         let mut lines = Lines::new(bytes);
         while let Some(line) = lines.next() {
             if self.is_full(line, &lines) {
-                return;
+                break;
             }
             self.log.counts.lines += 1;
             let unquoted = if quoted { mail::unquote(line.bytes) } else { line.bytes };
@@ -392,6 +410,7 @@ impl<'d> Reader<'d> {
                 None => mail::Wrap::default(),
             };
         }
+        self.is_from_daemon = loggers.has_origin();
     }
 
     /// Whether a banner with this stamp is a kernel's own: its clock has just begun. A program that writes one to /dev/kmsg

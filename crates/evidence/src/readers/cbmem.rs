@@ -21,6 +21,10 @@ impl Reader for Files {
         entry(line.bytes).filter(|_| !line.bytes.contains(&b'\t')).map(|_| 0)
     }
 
+    fn min_lines(&self) -> u64 {
+        2
+    }
+
     /// Other formats also have three numbers and a word between tabs.
     fn may_be_line(&self, line: Line<'_>) -> Option<usize> {
         entry(line.bytes).map(|_| 0)

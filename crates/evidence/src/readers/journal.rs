@@ -8,9 +8,10 @@ use crate::formats::systemd_words::{Becomes, MILESTONES, Units};
 use crate::input::text::Line;
 use crate::input::{File, Input};
 use crate::readers::reader::{EndCandidate, EndRank, Evidence, Reader};
+use hashbrown::HashSet;
 use std::fmt::Write as _;
 use std::rc::Rc;
-use timeline::{DiagnosticKind, Diagnostics, EndEvidence, Mark, Ns, Phase, Timeline, TrackKind};
+use timeline::{DiagnosticKind, Diagnostics, EndEvidence, Mark, NameId, Ns, Phase, Timeline, TrackKind};
 
 /// What a message is shown of.
 const SHOWN_MAX: usize = 300;
@@ -43,11 +44,12 @@ impl Reader for Files {
     }
 
     fn read<'f>(&'f mut self, found: &mut Found<'f>, timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
-        let (diagnostics, mut journal) = (&mut timeline.diagnostics, Journal::default());
+        let mut journal = Journal::of_boot(found.manifest.boot.unwrap_or_default());
+        let diagnostics = &mut timeline.diagnostics;
         for file in &self.0 {
             journal.read(&file.name, &file.bytes, diagnostics);
         }
-        diagnostics.add(DiagnosticKind::LogOtherBoot, NAME, journal.other_boots, None, String::new);
+        journal.choose(diagnostics);
         let first = self.0.first()?;
         *found.journal_messages = kernel_log(&journal, &first.name, &mut Diagnostics::default());
         let said = Said { journal };
@@ -100,8 +102,9 @@ impl Said {
         Some(finished.at? - finished.took[2]?)
     }
 
-    /// What systemd says of units.
-    fn units(&self, zero: Ns, timeline: &mut Timeline) {
+    /// What systemd says of units. Those that its state told of are left out.
+    fn units(&self, zero: Ns, is_told: bool, timeline: &mut Timeline) {
+        let told: HashSet<NameId> = timeline.units.iter().map(|unit| unit.name).filter(|_| is_told).collect();
         let mut units = Units::of(timeline);
         for entry in self.journal.entries.iter().filter(|entry| !entry.is_kernels && entry.pid == Some(1)) {
             let becomes = match entry.kind {
@@ -110,9 +113,13 @@ impl Said {
                 Some(Kind::UnitFailed) => Becomes::Failed,
                 _ => continue,
             };
-            if let Some(at) = entry.at.filter(|_| recording::is_unit_name(&entry.unit)) {
+            let is_told = timeline.names.find(&entry.unit).is_some_and(|name| told.contains(&name));
+            if let Some(at) = entry.at.filter(|_| !is_told && recording::is_unit_name(&entry.unit)) {
                 units.add(&entry.unit, becomes, zero + at, timeline);
             }
+        }
+        if is_told {
+            timeline.units.sort_by_key(|unit| unit.start.or(unit.settled).unwrap_or(Ns::MIN));
         }
     }
 
@@ -154,10 +161,8 @@ impl Evidence for Said {
     fn phases(&mut self, boot: &mut Placing<'_>) {
         let zero = boot.monotonic_zero();
         self.messages(zero, &mut boot.timeline);
-        // After what the kernel's log says, and not beside what systemd says of its state.
-        if !boot.units_told {
-            self.units(zero, &mut boot.timeline);
-        }
+        // After what the kernel's log says, and what systemd says of its state.
+        self.units(zero, boot.units_told, &mut boot.timeline);
         for (phase, from, took) in self.stages().into_iter().flatten() {
             if took > Ns::ZERO {
                 let evidence = format!("journal: startup finished, {took} of it");

@@ -47,6 +47,9 @@ pub(crate) const FILES: [&str; 3] = ["kmsg.log", "kmsg-memory.log", "console.log
 const NEXT_TIME: &str = "for functions in place of gaps, boot with `initcall_debug printk.time=1 log_buf_len=16M`, or run \
      `bootscope capture` on the machine after its boot";
 
+const WITHOUT_TIMES: &str = "lines of a kernel, firmware or a boot loader without times, or with whole seconds alone: stamp each \
+     line of the console (`grabserial -t`), or let the kernel do it (Linux: printk.time=1, FreeBSD: kern.msgbuf_show_timestamp=2)";
+
 /// Its place in [`Files::own`].
 const CONSOLE: usize = 0;
 
@@ -92,6 +95,11 @@ impl Reader for Files {
         Some(format!("{what} ({} lines)", lines().filter(|line| !line.trim_ascii().is_empty()).count()))
     }
 
+    fn without_times(&self, bytes: &[u8]) -> Option<&'static str> {
+        let speaks = |line: &str| other_kernels::system(line).is_some() || speakers::runs_before_the_kernel(line);
+        text::Lines::new(bytes).any(|line| speaks(&text::lossy(line.bytes))).then_some(WITHOUT_TIMES)
+    }
+
     fn next_time(&self, bytes: &[u8]) -> Option<&'static str> {
         let has_initcalls = memchr::memmem::find(bytes, b"initcall ").is_some();
         let is_linux = text::Lines::new(bytes).any(|line| linux_words::says(&text::lossy(Prefix::strip(line.bytes).1)));
@@ -122,13 +130,13 @@ impl Reader for Files {
         let diagnostics = &mut timeline.diagnostics;
         let (fullest, mut before) = match heard {
             Some(_) => (None, Vec::new()),
-            None => fullest(&self.logs, diagnostics),
+            None => fullest(&self.logs, found.manifest.boot, diagnostics),
         };
         let log = heard.or(fullest).or(journal);
         let read_console = |console: &'f Input| {
             let log = match is_board {
                 true => KernelLog::read_line(&console.file.name, &console.file.bytes, diagnostics).ok()?,
-                false => read(&console.file, diagnostics)?.1,
+                false => read(&console.file, None, diagnostics)?.1,
             };
             Some(Heard { kernel: loader::kernel_line(&log), log, file: &console.file, index: &console.index })
         };
@@ -150,14 +158,18 @@ impl Reader for Files {
 type NamedLog = (String, KernelLog);
 
 /// The log with the most stamped messages, the first of equals; and what the others say of the time before the kernel.
-fn fullest<'e>(files: &[Rc<File>], diagnostics: &mut Diagnostics) -> (Option<NamedLog>, Vec<Box<dyn Evidence + 'e>>) {
+fn fullest<'e>(
+    files: &[Rc<File>],
+    boot: Option<i32>,
+    diagnostics: &mut Diagnostics,
+) -> (Option<NamedLog>, Vec<Box<dyn Evidence + 'e>>) {
     let [first, further @ ..] = files else { return (None, Vec::new()) };
     if further.is_empty() {
-        return (read(first, diagnostics), Vec::new());
+        return (read(first, boot, diagnostics), Vec::new());
     }
     let read_each = |file: &Rc<File>| {
         let mut own = Diagnostics::default();
-        Some((read(file, &mut own)?, own))
+        Some((read(file, boot, &mut own)?, own))
     };
     let mut logs: Vec<(NamedLog, Diagnostics)> = files.iter().filter_map(read_each).collect();
     let stamped = |log: &KernelLog| log.lines.iter().filter(|line| line.stamp.is_some()).count();
@@ -197,12 +209,15 @@ fn whose(log: &KernelLog, subject: &mut Subject) {
     }
 }
 
-fn read(file: &File, diagnostics: &mut Diagnostics) -> Option<(String, KernelLog)> {
+fn read(file: &File, boot: Option<i32>, diagnostics: &mut Diagnostics) -> Option<(String, KernelLog)> {
     if file.bytes.trim_ascii().is_empty() {
         return None;
     }
-    let read = if is_imported(&file.name) { KernelLog::read_imported } else { KernelLog::read };
-    let mut log = read(&file.name, &file.bytes, diagnostics).ok()?;
+    let log = match is_imported(&file.name) {
+        true => KernelLog::read_boot(&file.name, &file.bytes, boot, diagnostics),
+        false => KernelLog::read(&file.name, &file.bytes, diagnostics),
+    };
+    let mut log = log.ok()?;
     // Whole seconds of the wall clock say less than the lengths in such a text.
     if journal::is_dated(&file.bytes) {
         log.forget_host_stamps();

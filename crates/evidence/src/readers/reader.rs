@@ -136,6 +136,16 @@ pub(crate) trait Reader {
         None
     }
 
+    /// The number of lines that prove this format: of a table, one line is no proof.
+    fn min_lines(&self) -> u64 {
+        1
+    }
+
+    /// The kind of a log without times, and what to give in its place; `None` if this reader does not know its lines.
+    fn without_times(&self, _bytes: &[u8]) -> Option<&'static str> {
+        None
+    }
+
     /// Advice on the next recording, where a file of this format says less than its machine could.
     fn next_time(&self, _bytes: &[u8]) -> Option<&'static str> {
         None

@@ -13,11 +13,31 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
 }
 
-/// Imports and loads these files as `import` and `show` do.
-pub(super) fn imported(files: &[&str]) -> Timeline {
+/// A folder for one test.
+fn folder() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let into = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("imports-{}-{number}", std::process::id()));
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("imports-{}-{number}", std::process::id()))
+}
+
+/// As `import` and `show` read files with these names and texts.
+pub(super) fn imported_texts(files: &[(&str, &str)]) -> Timeline {
+    let into = folder();
+    let sources = files.iter().map(|(name, text)| recording::Source {
+        path: (*name).into(),
+        bytes: Some(text.as_bytes().to_vec()),
+        cut: false,
+    });
+    recording::import_known(sources.collect(), &into, false, recording::Known::default()).unwrap();
+    let timeline = evidence::load(&recording::Recording::open(&into).unwrap()).unwrap();
+    std::fs::remove_dir_all(&into).unwrap();
+    check_sums(&timeline);
+    timeline
+}
+
+/// As `import` and `show` read these files.
+pub(super) fn imported(files: &[&str]) -> Timeline {
+    let into = folder();
     let files: Vec<PathBuf> = files.iter().map(|name| fixture(name)).collect();
     for file in &files {
         let found = evidence::recognise(&std::fs::read(file).unwrap());

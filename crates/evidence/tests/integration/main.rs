@@ -15,6 +15,7 @@ mod logs;
 mod pasted;
 mod perf_data;
 mod processes;
+mod subsets;
 mod support;
 mod systemd_analyze;
 mod systemd_state;

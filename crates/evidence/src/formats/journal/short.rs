@@ -190,7 +190,9 @@ mod tests {
             text.replacen('[', "-- Boot 00000000000000000000000000000000 --\n[", 1).as_bytes(),
             &mut Diagnostics::default(),
         );
-        assert_eq!((journal.entries.len(), journal.other_boots), (1, 4));
+        let mut diagnostics = Diagnostics::default();
+        journal.choose(&mut diagnostics);
+        assert_eq!((journal.entries.len(), diagnostics.count(timeline::DiagnosticKind::LogOtherBoot)), (1, 4));
     }
 
     #[test]

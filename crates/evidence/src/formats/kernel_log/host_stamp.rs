@@ -70,6 +70,7 @@ pub(crate) struct Loggers {
     last: i64,
     /// What was added because the clock began again.
     wrapped: i64,
+    has_origin: bool,
 }
 
 impl Loggers {
@@ -84,7 +85,7 @@ impl Loggers {
             }
         }
         let best = (0..FORMS.len()).rev().max_by_key(|&i| fits[i]).filter(|&i| fits[i] > 0 && fits[i] * 2 >= lines);
-        Loggers { form: best.map(|i| FORMS[i]), first: None, last: i64::MIN, wrapped: 0 }
+        Loggers { form: best.map(|i| FORMS[i]), first: None, last: i64::MIN, wrapped: 0, has_origin: false }
     }
 
     pub(crate) fn name(&self) -> Option<&'static str> {
@@ -114,7 +115,14 @@ impl Loggers {
         }
         self.last = ns;
         let first = *self.first.get_or_insert(ns);
-        (Some(Ns(ns.saturating_sub(first))), after_origin(rest))
+        let text = after_origin(rest);
+        self.has_origin |= text.len() < rest.len();
+        (Some(Ns(ns.saturating_sub(first))), text)
+    }
+
+    /// True if `host kernel: ` stood before a message: then a daemon read it from the kernel's buffer, maybe long after it was printed.
+    pub fn has_origin(&self) -> bool {
+        self.has_origin
     }
 }
 

@@ -1,7 +1,10 @@
 //! A log taken elsewhere: it can hold several boots, lack its beginning, and have stamps that are not of one clock.
 
-use super::{BEGINNING_MAX, Reader};
+use super::{BEGINNING_MAX, Line, Reader};
+use crate::formats::linux_words::user_space;
+use crate::formats::several_boots::boot_number;
 use crate::formats::{linux_words, other_kernels};
+use std::ops::Range;
 use timeline::{DiagnosticKind, Ns};
 
 /// A stamp is stray if it is ahead of the next one by more than this.
@@ -19,37 +22,115 @@ fn is_whole_ticks(stamp: Ns) -> bool {
 }
 
 impl Reader<'_> {
-    /// Drops the boots before the last, unless they started it by kexec. It begins behind the last stamp that is later than its
-    /// banner's: a kernel may say a little before its banner, and firmware lines have no stamp. A log with its newest line first is one
-    /// boot.
-    pub(super) fn keep_last_boot(&mut self) {
+    /// Keeps one of several boots: that with this number, where 0 is the last and -1 the one before; by default the last one that reached
+    /// process 1. Boots that started the last one by kexec stay with it. A log with its newest line first is one boot.
+    pub(super) fn keep_boot(&mut self, chosen: Option<i32>) {
         if self.is_newest_first() {
             return;
         }
-        let Some((&banner, earlier)) = self.banners.split_last() else { return };
-        let lines = &mut self.log.lines;
-        let began = lines[banner].stamp.unwrap_or_default();
-        let later = lines[..banner].iter().rposition(|line| line.stamp.is_some_and(|stamp| stamp > began));
-        let begin = match (later.map(|at| at + 1), earlier.last()) {
-            (None, None) => return,
-            (Some(at), Some(&earlier)) if at <= earlier => banner,
-            (Some(at), _) => at,
-            (None, Some(_)) => banner,
-        };
-        let is_kexec = lines[..begin].iter().any(|line| self.log.text[line.text_range()].contains(STARTS_ANOTHER));
-        if is_kexec && lines[begin..].iter().any(|line| line.host_stamp.is_some()) {
-            // It is one sequence on the logger's clock.
-            self.log.earlier = lines[..begin].last().map(|line| line.number);
-            lines[..begin].iter_mut().for_each(|line| (line.stamp, line.before_clock) = (None, false));
+        let starts = self.starts();
+        let [.., last] = starts[..] else { return };
+        if starts.len() == 1 && chosen.is_none_or(|boot| boot == 0) {
             return;
         }
-        let (others, place) = (begin as u64, lines[0].number);
-        self.diagnostics.note_many(DiagnosticKind::LogOtherBoot, others, || format!("{}:{place}", self.file));
-        lines.drain(..begin);
+        if chosen.is_none() && self.joins_kexec(last) {
+            return;
+        }
+        let number = chosen.map_or_else(|| self.last_whole(&starts), |boot| boot.unsigned_abs() as usize);
+        if number >= starts.len() {
+            let about = boot_number(number);
+            return self.diagnostics.note_about(DiagnosticKind::LogBootMissing, &about, || self.file.to_owned());
+        }
+        let end = |place: usize| starts.get(place + 1).copied().unwrap_or(self.log.lines.len());
+        for place in (0..starts.len()).filter(|place| starts.len() - 1 - place != number) {
+            let lines = &self.log.lines[starts[place]..end(place)];
+            let [first, .., last] = [lines.first(), lines.last()].map(|line| line.map_or(0, |line| line.number));
+            let about = format!("boot {}, lines {first} to {last}", boot_number(starts.len() - 1 - place));
+            let (about, count) = (about.as_str(), lines.len() as u64);
+            let place = || format!("{}:{first}", self.file);
+            self.diagnostics.add(DiagnosticKind::LogOtherBoot, about, count, None, place);
+        }
+        let place = starts.len() - 1 - number;
+        self.keep_lines(starts[place]..end(place));
+    }
+
+    /// The places of the first lines of all boots. A boot begins behind the last stamp that is later than its banner's: a kernel may
+    /// say a little before its banner, and firmware lines have no stamp.
+    fn starts(&self) -> Vec<usize> {
+        let (mut starts, mut earlier) = (vec![0], 0);
+        for &banner in &self.banners {
+            let lines = &self.log.lines[earlier..banner];
+            let began = self.log.lines[banner].stamp.unwrap_or_default();
+            let later = lines.iter().rposition(|line| line.stamp.is_some_and(|stamp| stamp > began));
+            let is_first = Some(&banner) == self.banners.first();
+            let begin = match later {
+                Some(at) => earlier + at + 1,
+                None if is_first => 0,
+                _ => banner,
+            };
+            starts.extend((begin > 0).then_some(begin));
+            earlier = banner;
+        }
+        starts
+    }
+
+    /// True if the boot that begins at that line was started by kexec, and a logger stamped both: they are one sequence on its clock.
+    fn joins_kexec(&mut self, begin: usize) -> bool {
+        let lines = &mut self.log.lines;
+        let is_kexec = lines[..begin].iter().any(|line| self.log.text[line.text_range()].contains(STARTS_ANOTHER));
+        if !is_kexec || !lines[begin..].iter().any(|line| line.host_stamp.is_some()) {
+            return false;
+        }
+        self.log.earlier = lines[..begin].last().map(|line| line.number);
+        lines[..begin].iter_mut().for_each(|line| (line.stamp, line.before_clock) = (None, false));
+        true
+    }
+
+    /// The number of boots behind the last one that has its beginning and reached process 1; 0 if no boot did.
+    fn last_whole(&self, starts: &[usize]) -> usize {
+        let reaches = |line: &Line| {
+            let text = self.log.text(line);
+            user_space::frees_init(text)
+                || user_space::is_of_a_program(text)
+                || user_space::greets(text)
+                || other_kernels::starts_process_1(text)
+        };
+        let mut end = self.log.lines.len();
+        for (number, &start) in starts.iter().rev().enumerate() {
+            let banner = self.banners.get(self.banners.partition_point(|banner| *banner < start));
+            let has_banner = banner.is_some_and(|banner| *banner < end);
+            if has_banner && self.log.lines[start..end].iter().any(reaches) {
+                return number;
+            }
+            end = start;
+        }
+        0
+    }
+
+    fn keep_lines(&mut self, kept: Range<usize>) {
+        let lines = &mut self.log.lines;
+        lines.truncate(kept.end);
+        lines.drain(..kept.start);
+        // A logger's clock begins with the boot, too.
+        let began = lines.iter().find_map(|line| line.host_stamp).filter(|_| kept.start > 0).unwrap_or_default();
+        lines.iter_mut().for_each(|line| line.host_stamp = line.host_stamp.map(|stamp| stamp - began));
         let text = lines.first().map_or(0, |line| line.text.start);
+        let end = lines.last().map_or(0, |line| line.text.end);
+        self.log.text.truncate(end as usize);
         self.log.text.drain(..text as usize);
         for line in lines {
             line.text = line.text.start.saturating_sub(text)..line.text.end.saturating_sub(text);
+        }
+        self.banners.retain(|banner| kept.contains(banner));
+        let stamp = |line: &Line| line.stamp.or(line.before_clock.then_some(Ns::ZERO));
+        self.first_stamp = self.first_stamp.and(self.log.lines.iter().find_map(stamp));
+    }
+
+    /// Drops the stamps of a daemon that read the messages from the kernel's buffer, where the kernel has stamped them: the daemon may
+    /// have read those of many seconds at once.
+    pub(super) fn drop_times_of_reading(&mut self) {
+        if self.is_from_daemon && self.log.lines.iter().any(|line| line.stamp.is_some()) {
+            self.log.lines.iter_mut().for_each(|line| line.host_stamp = None);
         }
     }
 

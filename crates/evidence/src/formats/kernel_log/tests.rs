@@ -173,6 +173,28 @@ fn of_several_boots_the_last_counts() {
 }
 
 #[test]
+fn a_boot_of_several_can_be_chosen() {
+    let whole = |name: &str| {
+        format!(
+            "[    0.000000] Linux version {name}\n[    1.000000] Freeing unused kernel memory: 1K\n[    2.000000] {name}\n"
+        )
+    };
+    let text = whole("one") + &whole("two") + "[    0.000000] Linux version three\n[    0.500000] cut\n";
+    let chosen = |boot: Option<i32>| {
+        let mut diagnostics = Diagnostics::default();
+        let log = KernelLog::read_boot("a.log", text.as_bytes(), boot, &mut diagnostics).unwrap();
+        let others: Vec<String> = diagnostics.iter().map(|diagnostic| diagnostic.about.clone()).collect();
+        (log.lines.last().map(|line| log.text(line).to_owned()).unwrap(), log.lines.len(), others)
+    };
+    let (one, two, cut) = ("boot -2, lines 1 to 3", "boot -1, lines 4 to 6", "boot 0, lines 7 to 8");
+    // The last one did not reach process 1.
+    assert_eq!(chosen(None), ("two".to_owned(), 3, vec![one.to_owned(), cut.to_owned()]));
+    assert_eq!(chosen(Some(0)), ("cut".to_owned(), 2, vec![one.to_owned(), two.to_owned()]));
+    assert_eq!(chosen(Some(-2)), ("one".to_owned(), 3, vec![two.to_owned(), cut.to_owned()]));
+    assert_eq!(chosen(Some(-3)).2[0], "-3", "there is no such boot");
+}
+
+#[test]
 fn a_log_without_its_beginning() {
     check_imported("[    1.000000] a\n", &["a"], 0, 1);
     check_imported("[    0.999999] a\n[    9.000000] b\n", &["a", "b"], 0, 0);
