@@ -72,10 +72,12 @@ pub(crate) fn choose(
             Ok(Choice { kvm: false, note: None })
         }
         (Accel::Kvm, _) if !arch.is_hosts => {
-            let why = text![kvm, format!(": this host's CPUs do not run {} code", arch.name)];
+            let why = text![kvm, format!(": this host's CPUs do not run {} code", arch.facts.name)];
             Err(Error::refused(Field::Accel, why, "leave it out, or record on such a host"))
         }
-        (Accel::Auto, _) if !arch.is_hosts => tcg(format!("this host's CPUs do not run {} code", arch.name).into()),
+        (Accel::Auto, _) if !arch.is_hosts => {
+            tcg(format!("this host's CPUs do not run {} code", arch.facts.name).into())
+        }
         (Accel::Kvm, Ok(_)) => Ok(Choice { kvm: true, note: interpreted(host).map(Text::from) }),
         (Accel::Kvm, Err(error)) => {
             let why = text![kvm, format!(": /dev/kvm cannot be opened ({error})")];
@@ -182,7 +184,7 @@ fn try_kvm(guest: &GuestSpec, program: &dyn Program, observer: &mut dyn Observer
     let mut vm = program.start(&Launch {
         guest: &trial,
         kvm: true,
-        kernel_line: &format!("console={} {}", arch.console(guest), arch.early_console),
+        kernel_line: &format!("console={} {}", arch.console(guest), arch.facts.linux.early_console),
         initrd: None,
         channel: None,
         instruments: Instruments::default(),

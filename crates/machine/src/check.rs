@@ -164,8 +164,8 @@ impl RecordOptions {
 
     fn check_calls(&self) -> Result<(), Error> {
         let arch = arch::of(&self.guest);
-        if self.observe.calls && !arch.follows_calls {
-            let why = text![Field::Calls, format!(" does not follow the calls of {} guests yet", arch.name)];
+        if self.observe.calls && !arch.facts.qemu.follows_calls {
+            let why = text![Field::Calls, format!(" does not follow the calls of {} guests yet", arch.facts.name)];
             return Err(Error::refused(Field::Calls, why, "leave it out; when code first ran is recorded"));
         }
         if self.observe.exits && !arch.follows_calls {
@@ -224,8 +224,8 @@ impl RecordOptions {
                 None => Ok(()),
             };
         };
-        if !arch.takes_device_tree {
-            let why = text![Field::Dtb, format!(": {} guests take no device tree", arch.name)];
+        if !arch.facts.qemu.takes_device_tree {
+            let why = text![Field::Dtb, format!(": {} guests take no device tree", arch.facts.name)];
             return Err(Error::refused(Field::Dtb, why, "leave it out"));
         }
         if guest.kernel.is_none() {

@@ -17,16 +17,18 @@ pub fn choose_arch(guest: &mut GuestSpec, name: Option<&str>) -> Result<(), Erro
     let found = match (name, &guest.kernel) {
         (Some(name), _) => Some(name),
         (None, Some(kernel)) if !kernel.exists() => None,
-        (None, Some(kernel)) => arch::of_kernel(&image::head(kernel)?).map(|arch| arch.name),
+        (None, Some(kernel)) => arch::of_kernel(&image::head(kernel)?).map(|arch| arch.facts.name),
         (None, None) => None,
     };
     let known = found.and_then(arch::named);
-    let Some(name) = known.map(|arch| arch.name).or(found).filter(|name| *name != guest.arch) else { return Ok(()) };
+    let Some(name) = known.map(|arch| arch.facts.name).or(found).filter(|name| *name != guest.arch) else {
+        return Ok(());
+    };
     guest.arch = name.to_owned();
     if let Some(arch) = known {
-        guest.machine = arch.machine.to_owned();
+        guest.machine = arch.facts.qemu.machine.to_owned();
         if guest.target.is_qemu() {
-            guest.target = Target::qemu(arch.vmm);
+            guest.target = Target::qemu(arch.facts.qemu.program);
         }
     }
     Ok(())
@@ -35,7 +37,7 @@ pub fn choose_arch(guest: &mut GuestSpec, name: Option<&str>) -> Result<(), Erro
 /// The QEMU program for guests of this architecture.
 #[must_use]
 pub fn usual_program(guest: &GuestSpec) -> PathBuf {
-    arch::of(guest).vmm.into()
+    arch::of(guest).facts.qemu.program.into()
 }
 
 #[cfg(test)]
@@ -64,7 +66,7 @@ mod tests {
         let mut guest = GuestSpec { kernel: arm, ..GuestSpec::default() };
         choose_arch(&mut guest, None).unwrap();
         assert_eq!(
-            (&*guest.arch, arch::of(&guest).console, &*guest.machine),
+            (&*guest.arch, arch::of(&guest).facts.linux.console, &*guest.machine),
             ("aarch64", "ttyAMA0", "virt,gic-version=max")
         );
         assert_eq!(guest.target, Target::qemu("qemu-system-aarch64"));

@@ -22,7 +22,8 @@ pub(crate) fn check_kernel(arch: &Arch, path: &Path) -> Result<(), Error> {
     match ((arch.check_kernel)(&head), arch::of_kernel(&head)) {
         (Ok(()), _) => Ok(()),
         (Err(_), Some(its)) => {
-            let why = format!("{} is a kernel for {}, and the guest is {}", path.display(), its.name, arch.name);
+            let why =
+                format!("{} is a kernel for {}, and the guest is {}", path.display(), its.facts.name, arch.facts.name);
             Err(Error::refused(Field::Arch, why, text!["leave out ", Field::Arch]))
         }
         (Err(found), None) => Err(Error::NotAKernel { path: path.to_path_buf(), found: found.to_owned() }),

@@ -120,7 +120,7 @@ pub enum NotUnpacked {
 /// True if a VMM starts unpacked kernels of the guest's architecture, as [`unpack`] makes them.
 #[must_use]
 pub fn starts_unpacked(guest: &GuestSpec) -> bool {
-    arch::of(guest).starts_unpacked
+    arch::of(guest).facts.qemu.starts_unpacked
 }
 
 /// The unpacked ELF image of a guest's bzImage, as a file in this folder with the kernel's release and hash in its name. An existing file

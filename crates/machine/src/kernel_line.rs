@@ -88,7 +88,7 @@ pub(crate) fn kernel_line(
         line.extend(for_init);
     }
     let text = line.join(" ");
-    let bytes_max = arch.command_line_bytes_max;
+    let bytes_max = arch.facts.linux.command_line_bytes_max;
     if text.len() > bytes_max {
         let why = format!(
             "the kernel command line is {} bytes with what recording adds ({} without), the kernel takes {bytes_max}",
@@ -149,7 +149,7 @@ fn added(options: &GuestSpec, arch: &Arch, adds: Added, user: &[String]) -> Vec<
         let user = if options.has_guest_init() { String::new() } else { format!(",{USER_EVENTS}") };
         let port = options.until.port().map_or_else(String::new, |_| format!(",{PORT_EVENT}"));
         line.push(format!("trace_event={EVENTS}{user}{port}"));
-        line.push(format!("trace_clock={}", arch.trace_clock));
+        line.push(format!("trace_clock={}", arch.facts.linux.trace_clock));
         line.push(format!("trace_buf_size={}", trace_buffer_bytes(options)));
     }
     // The kernel's log is the only log of a guest's systemd that can be read. Other inits ignore these parameters.

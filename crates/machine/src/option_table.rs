@@ -164,7 +164,7 @@ const TABLE: &[OptionRow] = &[
             Ok(())
         }),
     OptionRow::of(|o| {
-        if_set(o.guest.machine != crate::arch::of(&o.guest).machine, Field::Machine.is(&o.guest.machine))
+        if_set(o.guest.machine != crate::arch::of(&o.guest).facts.qemu.machine, Field::Machine.is(&o.guest.machine))
     })
     .not_api_vmms("it has one machine", || "leave it out".into())
     .not_board(MADE, nothing_to_choose),

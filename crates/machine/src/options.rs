@@ -43,7 +43,7 @@ impl RecordOptions {
     pub(crate) fn firmware_port(&self) -> Option<u16> {
         // Only QEMU's machines have firmware with such a port.
         let is_recorded = self.observe.firmware_log && self.guest.target.is_qemu();
-        crate::arch::of(&self.guest).firmware_port.filter(|_| is_recorded)
+        crate::arch::of(&self.guest).facts.qemu.firmware_port.filter(|_| is_recorded)
     }
 }
 

@@ -403,7 +403,7 @@ fn silences(options: &RecordOptions, watch: &mut Watch<'_>, hurried: bool) -> Re
     let words = watch.words();
     let names = |seen: &OnStacks| {
         let mut names = Names::default();
-        let step = arch::of(&options.guest).image_step_bytes;
+        let step = arch::of(&options.guest).facts.linux.image.step_bytes;
         let image = options.guest.kernel.iter().map(|path| SymbolFile { path: path.clone(), base: None });
         let users = options.observe.symbols.iter().cloned().map(|file| (Field::Symbols.is(&file).into(), file));
         let image = image.map(|file| (Text::from(file.to_string()), file));
@@ -451,7 +451,7 @@ fn trace_image(guest: &GuestSpec, profile: &GuestProfile) -> Result<Option<Resul
     }
     let arch = arch::of(guest);
     if !arch.reads_kernels {
-        return Ok(Some(Err(format!("kernels of {} cannot be read in memory yet", arch.name))));
+        return Ok(Some(Err(format!("kernels of {} cannot be read in memory yet", arch.facts.name))));
     }
     let image = recording::read_regular(kernel, recording::BYTES_MAX).map_err(Error::unreadable(kernel))?;
     Ok(Some(TraceImage::of(&image).map_err(|why| why.to_string())))

@@ -66,7 +66,7 @@ pub(crate) fn check(options: &GuestSpec, profile: &GuestProfile) -> Result<(), E
         return refused(why, "leave out one of the two".into());
     }
     let machine = options.machine.split(',').next().unwrap_or_default();
-    let with_pci = crate::arch::of(options).pci_machines;
+    let with_pci = crate::arch::of(options).facts.qemu.pci_machines;
     if !with_pci.iter().any(|kind| machine.contains(kind)) {
         let why = text![Field::Machine.is(machine), " has no PCI for it"];
         return refused(why, format!("use {}", with_pci.join(" or ")).into());

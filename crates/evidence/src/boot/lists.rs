@@ -45,7 +45,7 @@ impl Lists<'_> {
             return Symbols::default();
         }
         let lists = self.0.iter().map(|file| (&*file.name, list(file, diagnostics))).collect();
-        let image = arch::of(target).map(|arch| &arch.kernel);
+        let image = arch::of(target).map(|arch| &arch.facts.linux.image);
         Symbols::of(lists, &called.collect::<Vec<u64>>(), image, entered, diagnostics)
     }
 

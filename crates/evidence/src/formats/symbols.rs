@@ -9,7 +9,7 @@
 //! If several names have one address, the rule in [`aliases`] chooses one.
 //!
 //! A list from a kernel's image has the addresses to which the kernel was linked. A kernel that randomises its address
-//! runs a multiple of [`KernelImage::step_bytes`] from there, the same for all its code. The distance that most calls
+//! runs a multiple of [`Image::step_bytes`] from there, the same for all its code. The distance that most calls
 //! agree on is chosen.
 //!
 //! Names that a C++ or Rust compiler mangled are kept demangled.
@@ -23,6 +23,7 @@ mod demangle;
 pub(crate) use demangle::plain as plain_name;
 
 use crate::input::records_max;
+use ::arch::Image;
 use aliases::Kind;
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use std::cmp::Reverse;
@@ -30,19 +31,6 @@ use std::hash::BuildHasher;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use timeline::{DiagnosticKind, Diagnostics};
-
-/// The position of a kernel's image: linked for one place, perhaps moved to a random one, and entered before it runs
-/// there.
-pub(crate) struct KernelImage {
-    /// The function at which it is entered; the code that unpacked it jumps there.
-    pub entry: &'static str,
-    /// The lowest address of the kernel itself. Below it are the image as loaded, and user space.
-    pub lowest_address: u64,
-    /// A moved image is moved by a multiple of this.
-    pub step_bytes: u64,
-    /// Largest length of an image.
-    pub bytes_max: u64,
-}
 
 /// Functions sorted by address, and the load address of a kernel that may run at other addresses.
 #[derive(Clone, Debug, Default)]
@@ -271,7 +259,7 @@ impl Symbols {
     pub(crate) fn of(
         lists: Vec<(&str, Arc<List>)>,
         called: &[u64],
-        image: Option<&KernelImage>,
+        image: Option<&Image>,
         entered: Option<u64>,
         diagnostics: &mut Diagnostics,
     ) -> Symbols {
@@ -295,7 +283,7 @@ impl Symbols {
 
     /// Moves the list, if it does not fit the code that ran at its present address, to where most of the `called`
     /// addresses begin a function.
-    fn slide(&mut self, image: &KernelImage, called: &[u64]) {
+    fn slide(&mut self, image: &Image, called: &[u64]) {
         let called: Vec<u64> = called.iter().copied().filter(|address| *address >= image.lowest_address).collect();
         let Fit { inside, at_start } = self.fit(&called);
         if inside >= CALLED_MIN && at_start * 2 >= inside {
@@ -314,7 +302,7 @@ impl Symbols {
 
     /// Returns the distance from the list to the called addresses. Each called address votes for all distances that are
     /// possible for it.
-    fn slide_of(&self, image: &KernelImage, called: &[u64]) -> Option<u64> {
+    fn slide_of(&self, image: &Image, called: &[u64]) -> Option<u64> {
         let step = image.step_bytes;
         let functions = (0..self.len()).filter(|&i| !self.name(i).is_empty()).map(|i| self.addresses[i]);
         let mut starts: Vec<(u64, u64)> =
@@ -371,7 +359,7 @@ impl Symbols {
     /// Gives addresses in the loaded image the same names. `entered` is the physical address at which the image was
     /// entered. If the entry's name is missing, that address counts as near the image's start. Up to 6.12 it is there;
     /// 7.2 has its entry in `.init.text`.
-    fn loaded_at(&mut self, image: &KernelImage, entered: Option<u64>) {
+    fn loaded_at(&mut self, image: &Image, entered: Option<u64>) {
         let Some((text, entered)) = self.begins.zip(entered) else { return };
         let by_name = self.address(image.entry).map(|entry| entry.wrapping_sub(entered));
         let near_the_start = || text.wrapping_sub(entered - entered % image.step_bytes);
@@ -587,14 +575,14 @@ mod tests {
     use super::*;
     use crate::boot::arch;
 
-    fn image() -> &'static KernelImage {
-        &arch::of("x86_64").unwrap().kernel
+    fn image() -> &'static Image {
+        &arch::of("x86_64").unwrap().facts.linux.image
     }
 
     fn read_all(
         texts: &[(&'static str, &[u8])],
         called: &[u64],
-        image: Option<&KernelImage>,
+        image: Option<&Image>,
         entered: Option<u64>,
         diagnostics: &mut Diagnostics,
     ) -> Symbols {

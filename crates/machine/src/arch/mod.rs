@@ -13,6 +13,7 @@ pub(crate) mod x86_64;
 
 use std::borrow::Cow;
 
+use ::arch::Facts;
 use recording::GuestSpec;
 
 use crate::Error;
@@ -26,44 +27,16 @@ pub(crate) use x86_64::{orc, paging};
 /// The properties of an architecture.
 #[derive(Debug)]
 pub(crate) struct Arch {
-    /// QEMU's name, used in options and in recordings.
-    pub(crate) name: &'static str,
-    /// Names that Linux and distributions use.
-    pub(crate) aliases: &'static [&'static str],
-    /// The default program of the VMM.
-    pub(crate) vmm: &'static str,
-    /// The default machine.
-    pub(crate) machine: &'static str,
+    /// Its names, QEMU's defaults for its guests, and facts about its Linux kernels.
+    pub(crate) facts: &'static Facts,
     /// Machines with another console, channel or CPU than the default machine.
     pub(crate) boards: &'static [Board],
-    /// True if a VMM passes a device tree to the kernel, also one of the user.
-    pub(crate) takes_device_tree: bool,
-    /// Parts of the names of its machines that have PCI.
-    pub(crate) pci_machines: &'static [&'static str],
-    /// The CPU model for translation by a VMM of this major version. `None` means the VMM's default.
-    pub(crate) translated_cpu: fn(u32) -> Option<&'static str>,
     /// True if the host's CPUs run its code.
     pub(crate) is_hosts: bool,
     /// The file of process 1.
     pub(crate) guest_init: &'static str,
-    /// True if a VMM starts unpacked kernels, as ELF images (on x86-64 by PVH).
-    pub(crate) starts_unpacked: bool,
-    /// True if the VMM's plugin traces calls in its guests.
-    pub(crate) follows_calls: bool,
-    /// The first serial port, as Linux's `console=` names it.
-    pub(crate) console: &'static str,
-    /// The parameter that makes Linux print on that port before it has drivers.
-    pub(crate) early_console: &'static str,
-    /// The trace clock that follows the counter from which process 1 takes its stamps.
-    pub(crate) trace_clock: &'static str,
-    /// The longest command line that Linux accepts, in bytes.
-    pub(crate) command_line_bytes_max: usize,
-    /// The I/O port to which firmware writes its debug messages, if there is one.
-    pub(crate) firmware_port: Option<u16>,
     /// The carrier of the guest's messages.
     pub(crate) channel: fn() -> Box<dyn GuestChannel>,
-    /// The names of instruction pointers in a VMM's text of registers.
-    pub(crate) instruction_pointers: &'static [&'static str],
     /// Checks that a VMM can start a kernel image that begins with these bytes. The error describes the image's actual format.
     pub(crate) check_kernel: fn(&[u8]) -> Result<(), &'static str>,
     /// The release of a Linux whose image begins with these bytes, if they contain it.
@@ -88,8 +61,6 @@ pub(crate) struct Arch {
     /// The distance of the return address above the stack pointer, if the function at the instruction pointer has no frame (not yet, or no
     /// longer). The arguments are the byte before the instruction pointer, and the bytes from there on.
     pub(crate) return_without_frame: fn(u8, &[u8]) -> Option<u64>,
-    /// A kernel that randomises its own address moves by a multiple of this.
-    pub(crate) image_step_bytes: u64,
     /// Decodes the first instruction of bytes at an address.
     pub(crate) instruction: fn(&[u8], u64) -> Option<Instruction>,
     /// Assembles code of exactly the given size for an address. The code calls the given function, or without a function does nothing.
@@ -119,7 +90,7 @@ impl Arch {
 
     /// The guest's console, as Linux's `console=` names it.
     pub(crate) fn console(&self, guest: &GuestSpec) -> &'static str {
-        self.board(guest).map_or(self.console, |board| board.console)
+        self.board(guest).map_or(self.facts.linux.console, |board| board.console)
     }
 
     /// The place of that console's port among a machine's serial ports.
@@ -134,7 +105,7 @@ impl Arch {
 
     /// The CPU model of a guest for translation by a VMM of this major version. `None` means the VMM's default.
     pub(crate) fn cpu(&self, guest: &GuestSpec, version: u32) -> Option<&'static str> {
-        self.board(guest).map_or_else(|| (self.translated_cpu)(version), |_| None)
+        self.board(guest).map_or_else(|| (self.facts.qemu.translated_cpu)(version), |_| None)
     }
 }
 
@@ -196,7 +167,8 @@ pub(crate) fn of(guest: &GuestSpec) -> &'static Arch {
 
 /// The architecture with this name, which is QEMU's, or one that Linux and distributions use.
 pub(crate) fn named(name: &str) -> Option<&'static Arch> {
-    ALL.iter().find(|arch| arch.name == name || arch.aliases.contains(&name)).copied()
+    let facts = ::arch::named(name)?;
+    ALL.iter().find(|arch| arch.facts.name == facts.name).copied()
 }
 
 /// Fails unless the guest's architecture is known.
@@ -204,7 +176,7 @@ pub(crate) fn check(guest: &GuestSpec) -> Result<(), Error> {
     if named(&guest.arch).is_some() {
         return Ok(());
     }
-    let names = ALL.map(|arch| arch.name).join(", ");
+    let names = ALL.map(|arch| arch.facts.name).join(", ");
     let why = text![Field::Arch.is(&guest.arch), format!(": bootscope boots guests of {names}")];
     Err(Error::refused(Field::Arch, why, ""))
 }
@@ -252,6 +224,7 @@ mod tests {
     use crate::guest_channel::Wire;
     use crate::kernel_line::{Added, kernel_line};
     use crate::profile::GuestProfile;
+    use ::arch::{Image, Linux, Qemu};
     use guest_init::port::PortEvent;
 
     /// A channel that carries nothing.
@@ -272,26 +245,12 @@ mod tests {
 
     /// A made-up architecture.
     static STUB: Arch = Arch {
-        name: "stub",
-        aliases: &[],
-        vmm: "stub",
-        machine: "none",
+        facts: &STUB_FACTS,
         boards: &[],
-        takes_device_tree: false,
-        pci_machines: &[],
-        translated_cpu: |_| None,
         is_hosts: false,
         guest_init: "stub",
         release_bytes_max: 0,
-        starts_unpacked: false,
-        follows_calls: false,
-        console: "ttySTUB0",
-        early_console: "earlycon",
-        trace_clock: "stub",
-        command_line_bytes_max: 100,
-        firmware_port: None,
         channel: || Box::new(Mute),
-        instruction_pointers: &["PC="],
         check_kernel: |_| Err("it is a kernel of no machine"),
         linux_release: |_| None,
         is_plain_image: |_| false,
@@ -302,9 +261,37 @@ mod tests {
         frame_record_offset: 0,
         call_before: |_| None,
         return_without_frame: |_, _| None,
-        image_step_bytes: 1,
         instruction: |_, _| None,
         call_or_nothing: |_, _, _| None,
+    };
+
+    static STUB_FACTS: Facts = Facts {
+        name: "stub",
+        aliases: &[],
+        targets: &["stub"],
+        qemu: Qemu {
+            program: "stub",
+            machine: "none",
+            takes_device_tree: false,
+            pci_machines: &[],
+            translated_cpu: |_| None,
+            starts_unpacked: false,
+            follows_calls: false,
+            firmware_port: None,
+            instruction_pointers: &["PC="],
+            counts_as_the_host: false,
+        },
+        linux: Linux {
+            console: "ttySTUB0",
+            early_console: "earlycon",
+            trace_clock: "stub",
+            command_line_bytes_max: 100,
+            thunks: &[],
+            cpu_starts: &[],
+            thread_switch: "stub_switch",
+            thread_starts: &[],
+            image: Image { entry: "stub_entry", lowest_address: 1 << 40, step_bytes: 1, bytes_max: 1 << 20 },
+        },
     };
 
     #[test]

@@ -11,7 +11,7 @@ pub(super) fn refuse_qemu_options(options: &RecordOptions, booter: Booter) -> Re
     let arch = crate::arch::of(&options.guest);
     if !arch.is_hosts {
         let why = "it runs only what this host's CPUs can";
-        return Err(booter.refusal(Field::Arch.is(arch.name), why, text!["use ", Field::Vmm.is("qemu")]));
+        return Err(booter.refusal(Field::Arch.is(arch.facts.name), why, text!["use ", Field::Vmm.is("qemu")]));
     }
     refuse_unsupported(options, booter)
 }

@@ -50,13 +50,13 @@ pub struct FirstCalls {
 /// Finds the first calls that took at least `min`.
 pub fn calls(run: &FirstExecutions, symbols: &Symbols, min: Ns, diagnostics: &mut Diagnostics) -> FirstCalls {
     let arch = arch::of(&run.target);
-    let switch = arch.and_then(|arch| symbols.address(arch.thread_switch));
+    let switch = arch.and_then(|arch| symbols.address(arch.facts.linux.thread_switch));
     let mut first_calls = FirstCalls::default();
     // For each open call: the return address, and its block's position.
     let mut open: HashMap<u64, u32> = HashMap::new();
     let mut stack = BootStack::default();
     // For an unknown architecture, no address is known to be the kernel's.
-    let kernel_from = arch.map_or(u64::MAX, |arch| arch.kernel.lowest_address);
+    let kernel_from = arch.map_or(u64::MAX, |arch| arch.facts.linux.image.lowest_address);
     for (i, (&address, ending)) in run.blocks.addresses().iter().zip(run.blocks.endings()).enumerate() {
         if Some(address) == switch && first_calls.first_switch.is_none() {
             first_calls.first_switch = Some(run.blocks.get(i).at);

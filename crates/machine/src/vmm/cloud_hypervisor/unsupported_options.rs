@@ -19,7 +19,7 @@ pub(crate) fn check(options: &RecordOptions) -> Result<(), Error> {
     let arch = crate::arch::of(guest);
     if !matches!(arch.channel(guest).wire(), Wire::IoPort(_)) {
         let why = "bootscope knows its PC alone, and not where another machine has its memory";
-        return Err(BOOTER.refusal(Field::Arch.is(arch.name), why, text!["use ", Field::Vmm.is("qemu")]));
+        return Err(BOOTER.refusal(Field::Arch.is(arch.facts.name), why, text!["use ", Field::Vmm.is("qemu")]));
     }
     if guest.kernel.is_none() {
         let why = "bootscope starts cloud-hypervisor with a kernel and not with firmware";

@@ -250,7 +250,7 @@ impl Vmm for Machine {
         Some(question.zip(answer.ok()).and_then(|(question, text)| match question {
             Question::Ram => ram_extents(&text, RAM_ID).ok().map(Answer::Ram),
             Question::Cpus => Some(Answer::Cpus(Cpus {
-                stands: stands(&text, self.arch.instruction_pointers),
+                stands: stands(&text, self.arch.facts.qemu.instruction_pointers),
                 text,
                 origin: REGISTERS_ORIGIN,
             })),

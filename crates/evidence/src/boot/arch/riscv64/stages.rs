@@ -16,10 +16,11 @@
 
 use crate::boot::stage::{Region, Stage};
 use crate::formats::first_executions::{Block, Ending, FirstExecutions};
+use ::arch::riscv64::KERNEL_HALF;
 use hashbrown::HashMap;
 
 /// Lowest address of a kernel, with the largest number of address bits (`PAGE_OFFSET_L5`).
-pub(super) const KERNEL_HALF: u64 = 0xff00_0000_0000_0000;
+
 const MIB: u64 = 1 << 20;
 /// Shorter jumps stay within a program.
 const FAR: u64 = MIB / 8;

@@ -27,8 +27,8 @@
 
 use crate::boot::stage::{Region, Stage};
 use crate::formats::first_executions::{Block, Ending, FirstExecutions};
+use ::arch::x86_64::UPPER_HALF;
 
-pub(super) const UPPER_HALF: u64 = 0xffff_8000_0000_0000;
 const MIB: u64 = 1 << 20;
 /// Kernels are loaded at multiples of this (`CONFIG_PHYSICAL_ALIGN` is at least this in 64-bit kernels), and
 /// `startup_64` is less than this from the start.
