@@ -95,10 +95,9 @@ impl Lab {
     /// The page in Markdown, each row with the words to boot it by.
     pub fn page(&self) -> String {
         let mut out = PAGE.to_owned();
-        let row = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-        let head = |cells: &[String]| format!("|{}|\n", cells.join("|"));
-        out.push_str(&head(&TITLES.map(|(title, _)| title.to_owned())));
-        out.push_str(&head(&TITLES.map(|(_, align)| if align == Align::Left { "---" } else { "---:" }.to_owned())));
+        let row = |cells: &[String]| format!("|{}|\n", cells.join("|"));
+        out.push_str(&row(&TITLES.map(|(title, _)| title.to_owned())));
+        out.push_str(&row(&TITLES.map(|(_, align)| if align == Align::Left { "---" } else { "---:" }.to_owned())));
         self.cells().iter().for_each(|cells| out.push_str(&row(cells)));
         let _ = write!(out, "\nMeasured: {}; QEMU {}.\n\n## What each is\n", self.unit, harmless(&self.vmm));
         let mut before = "";

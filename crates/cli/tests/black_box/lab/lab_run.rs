@@ -124,7 +124,7 @@ fn each_is_slow_and_fast_as_published_the_switch_is_blamed_and_the_saving_foreto
         assert_eq!(shown["where"][0]["name"], disk, "{name}: {}", shown["where"]);
     }
     let page = std::fs::read_to_string(&page).unwrap();
-    assert!(page.contains("| page-array | vm_page=one-pass |") && page.contains("* slow: `bind=tick`"), "{page}");
+    assert!(page.contains("|page-array|vm_page=one-pass|") && page.contains("* slow: `bind=tick`"), "{page}");
     let array = kept.join("page-array-vm_page=three-pass");
     assert!(array.join("tslog.txt").is_file(), "recordings are kept where that is asked for");
 }
