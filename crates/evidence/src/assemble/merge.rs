@@ -18,6 +18,7 @@ use crate::boot::ports::{self, Answer};
 use crate::boot::regions::Stage;
 use crate::boot::subject::Subject;
 use crate::boot::{FactKind, Found, Machine, Moment, Placing};
+use crate::readers::exits;
 use crate::readers::reader::{EndCandidate, EndRank, Evidence, Reader};
 use recording::{EndMark, GuestSpec, Oddity, OutcomeKind, Recording};
 use timeline::{
@@ -93,8 +94,10 @@ fn read_some(recording: &Recording, by_calls_until: Option<Ns>) -> Result<Loaded
     }
     let mut found = Found::new(&manifest);
     let mut evidence = read_all(&mut readers, &mut found, &mut timeline);
+    let counted = found.exits.take();
     let mut boot = Placing::new(&found, timeline);
     place(&mut evidence, &mut boot);
+    counted.into_iter().for_each(|counted| exits::name(counted, &mut boot));
     let calls = evidence.into_iter().find_map(Evidence::into_calls);
     let panic = panic_line(&boot).map(|mark| boot.timeline.names.get(mark.name).to_owned());
     let Placing { mut timeline, .. } = boot;

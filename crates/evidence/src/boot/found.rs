@@ -5,6 +5,7 @@ use crate::boot::lists::Lists;
 use crate::boot::regions::Region;
 use crate::boot::subject::Subject;
 use crate::formats::calls::Node;
+use crate::formats::exits::Counted;
 use crate::formats::first_executions::FirstExecutions;
 use crate::formats::kernel_log::KernelLog;
 use recording::{Input, InputRole, Manifest};
@@ -46,8 +47,8 @@ pub(crate) struct Found<'f> {
     pub firmware_has_port: Fact<bool>,
     /// In a container: when it began, on the clock that programs read. Its kernel ran long before.
     pub container_began: Fact<Option<Ns>>,
-    /// True if the recording has counts of accesses that leave the guest.
-    pub counts_exits: Fact<bool>,
+    /// The accesses that leave the guest, until they have names.
+    pub exits: Fact<Option<Counted>>,
     /// The call paths that these accesses mention.
     pub call_nodes: Fact<Vec<Node>>,
 }
@@ -69,7 +70,7 @@ impl<'f> Found<'f> {
             firmware_spoke: Fact::default(),
             firmware_has_port: Fact::default(),
             container_began: Fact::default(),
-            counts_exits: Fact::default(),
+            exits: Fact::default(),
             call_nodes: Fact::default(),
         }
     }
@@ -89,7 +90,7 @@ impl<'f> Found<'f> {
             (FactKind::Firmware, self.firmware_spoke.forget_use()),
             (FactKind::Firmware, self.firmware_has_port.forget_use()),
             (FactKind::Container, self.container_began.forget_use()),
-            (FactKind::Exits, self.counts_exits.forget_use()),
+            (FactKind::Exits, self.exits.forget_use()),
             (FactKind::Exits, self.call_nodes.forget_use()),
         ];
         uses.into_iter()

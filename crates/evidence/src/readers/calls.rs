@@ -48,7 +48,7 @@ impl Reader for Files {
         let file = self.file.as_ref()?;
         let diagnostics = &mut timeline.diagnostics;
         let calls = read(&file.name, &file.bytes, diagnostics);
-        if *found.counts_exits {
+        if found.exits.is_some() {
             found.call_nodes.clone_from(&calls.nodes);
         }
         let regions = found.stages.clone();

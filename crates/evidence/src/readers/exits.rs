@@ -36,26 +36,21 @@ impl Reader for Files {
     fn read<'f>(&'f mut self, found: &mut Found<'f>, timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
         let file = self.file.as_ref()?;
         let counted = read(&file.name, &file.bytes, &mut timeline.diagnostics);
-        *found.counts_exits = true;
-        Some(Box::new(CountedExits(counted)))
+        *found.exits = Some(counted);
+        None
     }
 }
 
-struct CountedExits(Counted);
-
-impl Evidence for CountedExits {
-    fn finish(&mut self, boot: &mut Placing<'_>) {
-        let counted = std::mem::take(&mut self.0);
-        let found = boot.found;
-        let called = found.first_executions.as_ref().map(|run| run.called());
-        let entered = regions::entered_at(&found.stages);
-        // The readers of calls and of first executions count what is wrong with the lists.
-        let mut of_the_lists = Diagnostics::default();
-        let called = called.into_iter().flatten();
-        let symbols = found.lists.names(called, &counted.target, entered, &mut of_the_lists);
-        let name = |address: u64| symbols.find(address).map_or("", |place| place.name);
-        boot.timeline.exits = Some(place(counted, &found.call_nodes, name, &mut boot.timeline.names));
-    }
+/// Puts the counts on the timeline, once all files are read. `boot.found` has no counts then.
+pub(crate) fn name(counted: Counted, boot: &mut Placing<'_>) {
+    let found = boot.found;
+    let called = found.first_executions.as_ref().map(|run| run.called());
+    let entered = regions::entered_at(&found.stages);
+    // The readers of calls and of first executions count what is wrong with the lists.
+    let mut of_the_lists = Diagnostics::default();
+    let symbols = found.lists.names(called.into_iter().flatten(), &counted.target, entered, &mut of_the_lists);
+    let name = |address: u64| symbols.find(address).map_or("", |place| place.name);
+    boot.timeline.exits = Some(place(counted, &found.call_nodes, name, &mut boot.timeline.names));
 }
 
 /// Names rows and call paths. `nodes` are those of `calls.bin`; empty if calls were not followed.
