@@ -14,6 +14,7 @@ mod imports;
 mod logs;
 mod pasted;
 mod perf_data;
+mod planted;
 mod processes;
 mod subsets;
 mod support;
