@@ -14,7 +14,7 @@ pub struct Followed {
     /// The stages of the boot.
     pub regions: Vec<Region>,
     /// The stage in which the code of each address ran first.
-    pub(crate) ran_in: RanIn,
+    pub ran_in: RanIn,
     /// The method by which the kernel was compressed; empty if it is not known.
     pub compression: String,
 }

@@ -11,7 +11,7 @@ use timeline::{DECOMPRESS, Ns, Phase, TimeBase, Timeline};
 
 /// For each code address before the kernel: the stages in which it ran.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct RanIn(HashMap<u64, Vec<Stage>>);
+pub struct RanIn(HashMap<u64, Vec<Stage>>);
 
 impl RanIn {
     /// Finds the stages. Linear in the number of blocks before the kernel.

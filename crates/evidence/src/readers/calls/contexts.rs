@@ -100,7 +100,7 @@ impl Contexts {
     }
 
     /// All contexts, so that the caller can give them better names.
-    pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = &mut Context> {
+    pub(crate) fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = &mut Context> {
         self.all.iter_mut()
     }
 }
