@@ -27,7 +27,7 @@ pub struct Facts {
 /// The guests that QEMU boots.
 #[derive(Debug)]
 pub struct Qemu {
-    /// The program.
+    /// The file name of its program for these guests.
     pub program: &'static str,
     /// The default machine.
     pub machine: &'static str,
