@@ -168,8 +168,8 @@ impl RecordOptions {
             let why = text![Field::Calls, format!(" does not follow the calls of {} guests yet", arch.facts.name)];
             return Err(Error::refused(Field::Calls, why, "leave it out; when code first ran is recorded"));
         }
-        if self.observe.exits && !arch.follows_calls {
-            let why = text![Field::Exits, format!(" does not know the instructions of {} guests yet", arch.name)];
+        if self.observe.exits && !arch.facts.qemu.follows_calls {
+            let why = text![Field::Exits, format!(" does not know the instructions of {} guests yet", arch.facts.name)];
             return Err(Error::refused(Field::Exits, why, "leave it out"));
         }
         let needs_translation = [(self.observe.calls, Field::Calls), (self.observe.exits, Field::Exits)];

@@ -121,7 +121,7 @@ impl Loggers {
     }
 
     /// True if `host kernel: ` stood before a message: then a daemon read it from the kernel's buffer, maybe long after it was printed.
-    pub fn has_origin(&self) -> bool {
+    pub(crate) fn has_origin(&self) -> bool {
         self.has_origin
     }
 }

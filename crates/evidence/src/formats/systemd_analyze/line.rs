@@ -89,7 +89,7 @@ pub(super) fn claims(text: &[u8]) -> bool {
 }
 
 /// True for a link of a chain that a pager cut: a tree's corner, and an @ with a time that has no unit.
-pub fn is_damaged_link(text: &[u8]) -> bool {
+pub(super) fn is_damaged_link(text: &[u8]) -> bool {
     let text = text.trim_ascii();
     let has_corner = text.starts_with("└─".as_bytes()) || text.starts_with(b"`-");
     let time = || memchr::memmem::rfind(text, b" @").map(|at| &text[at + 2..]);
