@@ -6,7 +6,7 @@
 
 use crate::formats::plugin_header::{self, since};
 use crate::input::records_max;
-use plugin_formats::exits::{HEADER_BYTES, Kind, MAGIC, PAGE_BITS, Record, Row, Stream, read_header};
+use plugin_formats::exits::{HEADER_BYTES, Kind, MAGIC, Record, Row, Stream, read_header};
 use plugin_formats::{Bytes, Clock};
 use timeline::{DiagnosticKind, Diagnostics, ExitKind, ExitRun};
 
@@ -93,53 +93,5 @@ pub(crate) fn exit_kind(kind: Kind) -> ExitKind {
         Kind::Hypercall => ExitKind::Hypercall,
         Kind::ClockRead => ExitKind::ClockRead,
         Kind::FirstTouch => ExitKind::FirstTouch,
-    }
-}
-
-/// Devices whose addresses QEMU's machines fix: architecture, first and last address, name.
-static DEVICES: &[(&str, u64, u64, &str)] = &[
-    ("x86_64", 0xa_0000, 0xb_ffff, "VGA"),
-    ("x86_64", 0xfec0_0000, 0xfec0_0fff, "I/O APIC"),
-    ("x86_64", 0xfed0_0000, 0xfed0_0fff, "HPET"),
-    ("x86_64", 0xfee0_0000, 0xfee0_0fff, "local APIC"),
-    ("aarch64", 0x0800_0000, 0x080f_ffff, "GIC"),
-    ("aarch64", 0x0900_0000, 0x0900_0fff, "UART"),
-    ("aarch64", 0x0901_0000, 0x0901_0fff, "RTC"),
-    ("aarch64", 0x0903_0000, 0x0903_0fff, "GPIO"),
-    ("aarch64", 0x0a00_0000, 0x0a00_3fff, "virtio-mmio"),
-    ("aarch64", 0x40_1000_0000, 0x40_1fff_ffff, "PCI configuration"),
-    ("riscv64", 0x0010_1000, 0x0010_1fff, "RTC"),
-    ("riscv64", 0x0200_0000, 0x0200_ffff, "CLINT"),
-    ("riscv64", 0x0c00_0000, 0x0fff_ffff, "PLIC"),
-    ("riscv64", 0x1000_0000, 0x1000_0fff, "UART"),
-    ("riscv64", 0x1000_1000, 0x1000_8fff, "virtio-mmio"),
-    ("riscv64", 0x3000_0000, 0x3fff_ffff, "PCI configuration"),
-];
-
-/// Ports of a PC that instructions contain: first and last port, name.
-static PORTS: &[(u64, u64, &str)] = &[
-    (0x20, 0x21, "PIC"),
-    (0x40, 0x43, "PIT"),
-    (0x60, 0x60, "keyboard controller"),
-    (0x61, 0x61, "PIT"),
-    (0x64, 0x64, "keyboard controller"),
-    (0x70, 0x71, "RTC"),
-    (0xa0, 0xa1, "PIC"),
-];
-
-/// The name of a row's device or port.
-pub(crate) fn place_name(target: &str, row: &Row) -> String {
-    let Some(place) = row.place else { return String::new() };
-    match row.kind {
-        Kind::PortRead | Kind::PortWrite => {
-            let known = PORTS.iter().find(|(first, last, _)| (*first..=*last).contains(&place));
-            known.map_or_else(|| format!("port {place:#x}"), |(_, _, name)| (*name).to_owned())
-        }
-        _ => {
-            let address = place.saturating_mul(1 << PAGE_BITS);
-            let known =
-                DEVICES.iter().find(|(arch, first, last, _)| *arch == target && (*first..=*last).contains(&address));
-            known.map_or_else(|| format!("address {address:#x}"), |(.., name)| (*name).to_owned())
-        }
     }
 }

@@ -1,13 +1,42 @@
 //! Reads `exits.bin` as evidence of a boot: accesses get the names of functions, and the call paths of `calls.bin`.
 
-use crate::boot::{Found, Placing, regions};
+use crate::boot::{Found, Placing, arch, regions};
 use crate::formats::calls::Node;
-use crate::formats::exits::{Counted, exit_kind, place_name, read};
+use crate::formats::exits::{Counted, exit_kind, read};
 use crate::input::{File, Input};
 use crate::readers::reader::{Evidence, Own, Reader};
 use hashbrown::HashMap;
+use plugin_formats::exits::{Kind, PAGE_BITS, Row};
 use std::rc::Rc;
 use timeline::{Diagnostics, ExitPath, ExitRow, Exits, FileLoss, NameId, Names, Timeline};
+
+/// Ports of a PC that instructions contain: first and last port, name.
+static PORTS: &[(u64, u64, &str)] = &[
+    (0x20, 0x21, "PIC"),
+    (0x40, 0x43, "PIT"),
+    (0x60, 0x60, "keyboard controller"),
+    (0x61, 0x61, "PIT"),
+    (0x64, 0x64, "keyboard controller"),
+    (0x70, 0x71, "RTC"),
+    (0xa0, 0xa1, "PIC"),
+];
+
+/// The name of a row's device or port.
+fn place_name(target: &str, row: &Row) -> String {
+    let Some(place) = row.place else { return String::new() };
+    match row.kind {
+        Kind::PortRead | Kind::PortWrite => {
+            let known = PORTS.iter().find(|(first, last, _)| (*first..=*last).contains(&place));
+            known.map_or_else(|| format!("port {place:#x}"), |(_, _, name)| (*name).to_owned())
+        }
+        _ => {
+            let address = place.saturating_mul(1 << PAGE_BITS);
+            let devices = arch::of(target).map_or(&[][..], |arch| arch.devices);
+            let known = devices.iter().find(|(first, last, _)| (*first..=*last).contains(&address));
+            known.map_or_else(|| format!("address {address:#x}"), |(_, _, name)| (*name).to_owned())
+        }
+    }
+}
 
 /// The file of a recording.
 #[derive(Default)]
@@ -102,7 +131,7 @@ impl Paths<'_> {
 mod tests {
     use super::*;
     use crate::formats::exits::recognise;
-    use plugin_formats::exits::{Counts, HEADER_BYTES, Kind, Record, Row, Stream, header_bytes};
+    use plugin_formats::exits::{Counts, HEADER_BYTES, Record, Stream, header_bytes};
     use plugin_formats::{Clock, Start, target};
     use proptest::prelude::*;
     use timeline::{DiagnosticKind, ExitKind, ExitRun, Ns};

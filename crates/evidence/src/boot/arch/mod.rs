@@ -23,6 +23,8 @@ pub(crate) struct Arch {
     /// Beginnings of the Linux messages that state the counter's rate in MHz, with the kind of figure. The more exact
     /// figure comes first.
     pub counter_messages: &'static [(&'static str, RateSource)],
+    /// Devices of QEMU's machines at fixed addresses: first and last address, name.
+    pub devices: &'static [(u64, u64, &'static str)],
 }
 
 static ALL: [&Arch; 4] = [&x86_64::ARCH, &aarch64::ARCH, &riscv64::ARCH, &arm::ARCH];
@@ -82,6 +84,7 @@ mod tests {
         facts: &STUB_FACTS,
         stages: |run| run.blocks.iter().skip(1).take(1).map(|b| Region::of(Stage::Kernel, &b, "second")).collect(),
         counter_messages: &[("stub: counter", RateSource::DetectedProcessor)],
+        devices: &[],
     };
 
     static STUB_FACTS: Facts = Facts {

@@ -9,4 +9,5 @@ pub(super) static ARCH: Arch = Arch {
     stages: stages::stages,
     // Process 1 reports the counter's rate.
     counter_messages: &[],
+    devices: &[],
 };

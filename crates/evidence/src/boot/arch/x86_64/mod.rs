@@ -13,4 +13,10 @@ pub(super) static ARCH: Arch = Arch {
         ("tsc: Refined TSC clocksource calibration:", RateSource::RefinedCalibration),
         ("tsc: Detected", RateSource::DetectedProcessor),
     ],
+    devices: &[
+        (0xa_0000, 0xb_ffff, "VGA"),
+        (0xfec0_0000, 0xfec0_0fff, "I/O APIC"),
+        (0xfed0_0000, 0xfed0_0fff, "HPET"),
+        (0xfee0_0000, 0xfee0_0fff, "local APIC"),
+    ],
 };
