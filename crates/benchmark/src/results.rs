@@ -368,13 +368,13 @@ mod tests {
     use super::*;
     use crate::head::Variant;
     use crate::runs::{Measured, PhaseTime, Plan, Stop};
-    use statistics::verdict::Basis;
+    use statistics::verdict::{Ask, Basis};
 
     pub fn head(variants: &[&str], deterministic: bool) -> Head {
         let stop = Stop { rounds: 12, width: None, budget_ns: None };
         let plan = Plan { leaves_out: false, variants: variants.len(), warm_ups: 0, stop, seed: 1 };
         let variants = variants.iter().map(|name| Variant::named(name)).collect();
-        Head { deterministic, dithered: deterministic, ..Head::of(plan, variants) }
+        Head { deterministic, dithered: deterministic, ask: Ask::of_boots(deterministic), ..Head::of(plan, variants) }
     }
 
     /// A boot with the phases `kernel` and `console`, in ms.

@@ -251,7 +251,7 @@ pub fn is_at_price(claimed: &Saved, saving: &Saved) -> bool {
 mod tests {
     use super::*;
     use crate::head::Variant;
-    use crate::{Measured, Plan, Stop};
+    use crate::{Ask, Measured, Plan, Stop};
 
     fn saved(low: f64, likely: f64, high: f64) -> Option<Saved> {
         Some(Saved { low_ns: low * 1e6, likely_ns: likely * 1e6, high_ns: high * 1e6 })
@@ -268,6 +268,7 @@ mod tests {
             seed: 1,
         };
         let head = Head {
+            ask: Ask::of_boots(deterministic),
             deterministic,
             dithered: deterministic && rounds > 1,
             ..Head::of(plan, vec![Variant::named("as recorded"), Variant::named("remedy")])

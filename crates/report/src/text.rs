@@ -157,10 +157,15 @@ impl Style {
 
 /// A range with the unit at the end; one value if both look the same.
 pub(crate) fn range(from: &str, to: &str) -> String {
-    let unit = to.rsplit_once(' ').map(|(_, unit)| unit);
-    match from.rsplit_once(' ') {
+    // A unit may have two words: `90.0 to 100 M instr`.
+    fn parts(text: &str) -> Option<(&str, &str)> {
+        text.find(|c: char| c.is_alphabetic() || c == '%').map(|at| text.split_at(at))
+    }
+    match (parts(from), parts(to)) {
         _ if from == to => to.to_owned(),
-        Some((number, from_unit)) if unit == Some(from_unit) => format!("{number} to {to}"),
+        (Some((number, from_unit)), Some((_, to_unit))) if from_unit == to_unit => {
+            format!("{} to {to}", number.trim_end())
+        }
         _ => format!("{from} to {to}"),
     }
 }
@@ -176,6 +181,8 @@ mod tests {
         assert_eq!(range("0 ns", "2.60 s"), "0 ns to 2.60 s");
         assert_eq!(range("900 ms", "2.60 s"), "900 ms to 2.60 s");
         assert_eq!(range("3", "5"), "3 to 5");
+        assert_eq!(range("90.0 M instr", "100 M instr"), "90.0 to 100 M instr");
+        assert_eq!(range("900 k instr", "1 100.0 M instr"), "900 k instr to 1 100.0 M instr");
     }
 
     fn check_cut(text: &str, columns: usize, expected: &str) {

@@ -274,7 +274,7 @@ mod tests {
             page.contains("1 confirmed (100 %): 0 within 10 % of the price, 1 elsewhere within its interval"),
             "{page}"
         );
-        assert!(page.contains("## Remedies of users\n") && page.contains("| 50.0 ms (50.0 ms) |"), "{page}");
+        assert!(page.contains("## Remedies of users\n") && page.contains("| 50.0 M instr (50.0 M instr) |"), "{page}");
     }
 
     #[test]
@@ -305,8 +305,8 @@ mod tests {
             page.contains("\nOf other tries of these claims, which newer or longer ones replace, 1 were refuted.\n"),
             "{page}"
         );
-        let line = "| 6.1 | pc, 2 CPUs, 512 MiB, instructions | plain | 1.00 s | `f` | `a=1` | 100 ms (100 ms) | 99.0 ms \
-                    (99.0 ms) | 99 % | confirmed |";
+        let line = "| 6.1 | pc, 2 CPUs, 512 MiB, instructions | plain | 1.00 G instr | `f` | `a=1` | 100 M instr \
+                    (100 M instr) | 99.0 M instr (99.0 M instr) | 99 % | confirmed |";
         assert!(page.contains(line), "{page}");
         assert!(page.contains("\n`bootscope try --page page.md` wrote this page"), "{page}");
         assert!(page.contains("## of-old\n") && page.contains("## tsc-check\n"), "{page}");

@@ -250,12 +250,18 @@ mod tests {
     #[test]
     fn a_length_has_the_digits_that_a_difference_needs() {
         let show = |ns: f64, difference: f64| time_beside(Unit::Instructions, ns, difference);
-        assert_eq!([show(877_123_456.0, 420_000.0), show(877_543_456.0, 420_000.0)], ["877.12 M", "877.54 M"]);
+        assert_eq!(
+            [show(877_123_456.0, 420_000.0), show(877_543_456.0, 420_000.0)],
+            ["877.12 M instr", "877.54 M instr"]
+        );
         assert_eq!(time_beside(Unit::Nanoseconds, 2_345_678_901.0, 1_500_000.0), "2.3457 s");
         // Three digits show the difference, or nothing differs.
-        assert_eq!([show(877_123_456.0, 90_000_000.0), show(877_123_456.0, f64::MAX)], ["877 M", "877 M"]);
-        assert_eq!([show(877_123_456.0, 0.0), show(877.0, 1.0), show(0.0, 1.0)], ["877 M", "877", "0"]);
+        assert_eq!([show(877_123_456.0, 90_000_000.0), show(877_123_456.0, f64::MAX)], ["877 M instr", "877 M instr"]);
+        assert_eq!(
+            [show(877_123_456.0, 0.0), show(877.0, 1.0), show(0.0, 1.0)],
+            ["877 M instr", "877 instr", "0 instr"]
+        );
         // All digits of the number, and no more.
-        assert_eq!(show(877_123_456.0, 1.0), "877.1235 M");
+        assert_eq!(show(877_123_456.0, 1.0), "877.1235 M instr");
     }
 }
