@@ -44,13 +44,13 @@ impl Reader for Files {
     }
 
     fn read<'f>(&'f mut self, found: &mut Found<'f>, timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
+        let first = self.0.first()?;
         let mut journal = Journal::of_boot(found.manifest.boot.unwrap_or_default());
         let diagnostics = &mut timeline.diagnostics;
         for file in &self.0 {
             journal.read(&file.name, &file.bytes, diagnostics);
         }
         journal.choose(diagnostics);
-        let first = self.0.first()?;
         *found.journal_messages = kernel_log(&journal, &first.name, &mut Diagnostics::default());
         let said = Said { journal };
         *found.container_began = found.container_began.or(said.container_began());

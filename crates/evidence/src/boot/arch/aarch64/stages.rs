@@ -19,8 +19,6 @@ use crate::boot::stage::{Region, Stage};
 use crate::formats::first_executions::{Block, Ending, FirstExecutions};
 use ::arch::aarch64::KERNEL_HALF;
 
-/// Lowest address of a kernel, with 52-bit addresses (`PAGE_OFFSET`).
-
 const MIB: u64 = 1 << 20;
 /// Shorter jumps stay within a program.
 const FAR: u64 = MIB / 8;

@@ -17,9 +17,6 @@ use crate::boot::stage::{Region, Stage};
 use crate::formats::first_executions::{Block, Ending, FirstExecutions};
 use ::arch::arm::KERNEL_HALF;
 
-/// Lowest address of a kernel with its modules (`PAGE_OFFSET` less 16 MiB, if processes have three quarters of all
-/// addresses).
-
 const MIB: u64 = 1 << 20;
 /// No other jump target is [`TEXT_OFFSET`] above a multiple of this.
 const IMAGE_ALIGN: u64 = 2 * MIB;

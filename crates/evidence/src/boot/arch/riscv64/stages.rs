@@ -19,8 +19,6 @@ use crate::formats::first_executions::{Block, Ending, FirstExecutions};
 use ::arch::riscv64::KERNEL_HALF;
 use hashbrown::HashMap;
 
-/// Lowest address of a kernel, with the largest number of address bits (`PAGE_OFFSET_L5`).
-
 const MIB: u64 = 1 << 20;
 /// Shorter jumps stay within a program.
 const FAR: u64 = MIB / 8;
