@@ -41,8 +41,18 @@ struct Placed {
     row: SpanRow,
     parent: SpanId,
     depth: u32,
-    node: Option<NodeId>,
-    is_first_call: bool,
+    call: Call,
+}
+
+/// Which call a span is. One value, because every span has it.
+#[derive(Clone, Copy, Debug)]
+enum Call {
+    /// None, or it is not known.
+    Unknown,
+    /// One call of this path.
+    Of(NodeId),
+    /// The first call of its call site; later ones are not known.
+    First,
 }
 
 /// All spans of a timeline. Each is one record, because code that reads a span nearly always needs most of its fields.
@@ -67,35 +77,36 @@ impl Spans {
         let id = SpanId(u32::try_from(self.len()).expect("fewer than 2^32 spans"));
         let depth = parent.map_or(0, |parent| self.depth(parent) + 1);
         let row = SpanRow { end: row.end.max(row.start), ..row };
-        self.0.push(Placed { row, parent: parent.unwrap_or(SpanId::NONE), depth, node: None, is_first_call: false });
+        self.0.push(Placed { row, parent: parent.unwrap_or(SpanId::NONE), depth, call: Call::Unknown });
         id
     }
 
     /// Sets the call path of a span, in the timeline's [`crate::Profile`]. The span is one call of that path.
     pub fn set_node(&mut self, id: SpanId, node: Option<NodeId>) {
-        self.0[id.0 as usize].node = node;
+        self.0[id.0 as usize].call = node.map_or(Call::Unknown, Call::Of);
     }
 
     /// The call path that a span is one call of; `None` if the span is not a followed call.
     pub fn node(&self, id: SpanId) -> Option<NodeId> {
-        self.0[id.0 as usize].node
+        match self.0[id.0 as usize].call {
+            Call::Of(node) => Some(node),
+            Call::Unknown | Call::First => None,
+        }
     }
 
     /// Marks a span as the first call of its call site. The evidence has no later calls from there.
     pub fn set_first_call(&mut self, id: SpanId) {
-        self.0[id.0 as usize].is_first_call = true;
+        self.0[id.0 as usize].call = Call::First;
     }
 
     /// True if the evidence has only the first call from the span's call site.
     pub fn is_first_call(&self, id: SpanId) -> bool {
-        self.0[id.0 as usize].is_first_call
+        matches!(self.0[id.0 as usize].call, Call::First)
     }
 
     /// Copies which call a span is from a span of another list.
     pub(crate) fn copy_call(&mut self, id: SpanId, from: &Spans, other: SpanId) {
-        let Placed { node, is_first_call, .. } = from.0[other.0 as usize];
-        let placed = &mut self.0[id.0 as usize];
-        (placed.node, placed.is_first_call) = (node, is_first_call);
+        self.0[id.0 as usize].call = from.0[other.0 as usize].call;
     }
 
     /// Makes room for `more` spans.
