@@ -336,7 +336,7 @@ fn nothing_is_begun_with_what_cannot_work() {
     let sector = || scratch.sector_options(HALT).guest;
     let with = |guest| RecordOptions { guest, ..scratch.sector_options(HALT) };
     check(&with(GuestSpec { disks: vec![scratch.path("gone.img")], ..sector() }), "gone.img");
-    check(&with(GuestSpec { deterministic: true, ..sector() }), "--disk");
+    check(&with(GuestSpec { deterministic: true, ..sector() }), "disks=");
     check(&with(GuestSpec { target: Target::qemu("qemu-system-gone"), ..sector() }), "apt install");
 }
 

@@ -166,7 +166,7 @@ fn an_interrupt_lies_on_the_thread_that_it_interrupted() {
     let facts = Facts::default();
     let boot = Boot::new(&timeline, &facts);
     assert_eq!(export(&boot, "folded"), "init;work 90\ninit;work;interrupts;tick 10\n");
-    assert_eq!(export(&boot, "svg").matches("<title>work\n100 ns").count(), 1);
+    assert_eq!(export(&boot, "svg").matches("<title>work\n100 instr").count(), 1);
 }
 
 #[test]
