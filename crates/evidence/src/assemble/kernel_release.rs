@@ -1,6 +1,7 @@
 //! The kernel's release, from its banner. Reads only the part of a log that contains the banner.
 
 use crate::formats::kernel_log::KernelLog;
+use crate::formats::linux_words;
 use recording::Recording;
 use timeline::Diagnostics;
 
@@ -22,8 +23,7 @@ pub(crate) fn kernel_release(recording: &Recording) -> Result<Option<String>, re
             continue;
         }
         let Ok(log) = KernelLog::read(&name, &head, &mut Diagnostics::default()) else { continue };
-        let banner = log.lines.iter().find_map(|line| log.text(line).strip_prefix("Linux version "));
-        if let Some(release) = banner.and_then(|b| b.split_whitespace().next()) {
+        if let Some(release) = log.lines.iter().find_map(|line| linux_words::release(log.text(line))) {
             return Ok(Some(release.to_owned()));
         }
     }

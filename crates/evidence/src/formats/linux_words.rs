@@ -39,6 +39,11 @@ pub(crate) fn mounts_a_device(text: &str) -> bool {
     DRIVERS.iter().any(|(begin, word)| text.starts_with(begin) && text.contains(word))
 }
 
+/// The kernel's release, from its banner (`Linux version 6.1.0-47-cloud-amd64 …`).
+pub(crate) fn release(text: &str) -> Option<&str> {
+    text.strip_prefix("Linux version ")?.split_whitespace().next()
+}
+
 /// The command line that Linux was started with, from the message that has it.
 pub(crate) fn command_line(text: &str) -> Option<&str> {
     text.strip_prefix(COMMAND_LINE).map(str::trim)

@@ -199,9 +199,12 @@ fn whose(log: &KernelLog, subject: &mut Subject) {
     if !subject.os.is_known() {
         subject.os = log.lines.iter().find_map(|line| other_kernels::system(log.text(line))).unwrap_or_default();
     }
-    if subject.kernel.is_empty() && subject.os.is_known() && subject.os != Os::Linux {
-        let release = log.lines.iter().find_map(|line| other_kernels::release(&subject.os, log.text(line)));
-        subject.kernel = release.unwrap_or_default();
+    if subject.kernel.is_empty() && subject.os.is_known() {
+        let release = |text| match subject.os {
+            Os::Linux => linux_words::release(text).map(str::to_owned),
+            _ => other_kernels::release(&subject.os, text),
+        };
+        subject.kernel = log.lines.iter().find_map(|line| release(log.text(line))).unwrap_or_default();
     }
     if subject.command_line.is_none() {
         subject.command_line =

@@ -186,6 +186,33 @@ fn evidence_of_one_boot_in_several_files_is_one_recording() {
 }
 
 #[test]
+fn a_log_of_several_boots_shows_the_last_or_the_chosen_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("two.txt");
+    let boot = |release: &str, ends: &str| {
+        format!(
+            "[    0.000000] Linux version {release} (gcc) #1 SMP\n[    0.100000] pci 0000:00:1f.0: [8086:2918]\n\
+             [    {ends}] Run /sbin/init as init process\n"
+        )
+    };
+    fs::write(&log, boot("5.10.1", "0.500000") + &boot("6.1.2", "0.900000")).unwrap();
+    let show = |flags: &[&str]| run(bootscope("show").arg(&log).args(flags).arg("--json")).exits(0).json();
+    for (flags, kernel, total_ns) in [
+        (&[][..], "6.1.2", 900_000_000),
+        (&["--boot", "0"], "6.1.2", 900_000_000),
+        (&["--boot", "-1"], "5.10.1", 500_000_000),
+    ] {
+        let document = show(flags);
+        assert_eq!(
+            (&document["subject"]["kernel"], ns(&document["total_ns"])),
+            (&kernel.into(), total_ns),
+            "{flags:?}"
+        );
+    }
+    run(bootscope("show").arg(&log).args(["--boot", "-2"])).refuses(&["no boot -2"]);
+}
+
+#[test]
 fn an_output_that_exists_is_kept_unless_forced() {
     let folder = tempfile::tempdir().unwrap();
     let (imx6, serial) = (fixture("log/linux-3.5.7-imx6-only-returns.log"), fixture("log/linux-6.1-serial.log"));
