@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE=1
 profile=${PROFILE:-release}
 program=$PWD/target/${profile/#dev/debug}/bootscope
 
-# A skip is said, with its reason and what would have installed the reader.
+# Reports a skip, its reason, and the command that installs the reader.
 skip() {
     echo "skip $name: $1; scripts/setup test-all installs it"
     exit 0

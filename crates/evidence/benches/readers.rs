@@ -1,5 +1,5 @@
-//! How fast the readers read, in MB/s, beside the fastest there can be: one memchr pass over the
-//! same bytes. The inputs are made here, in the proportions of a real boot.
+//! Speed of the readers, in MB/s, beside the highest that is possible: one memchr pass over the same bytes. The inputs
+//! are made here, in the proportions of a real boot.
 //!
 //! `cargo bench -p evidence` prints one line per reader; `-- --min 200` makes it fail below 200 MB/s.
 

@@ -1,5 +1,5 @@
-//! What is said of a boot, in terms of the boot (its clocks, its first thread, the stages of its machine, the names of its functions)
-//! and of no format, so that a reader need not know which one said it.
+//! The facts about a boot, in terms of the boot (its clocks, its first thread, the stages of its machine, the names of
+//! its functions) and not of a format. A reader need not know from which format a fact comes.
 //!
 //! [`Found`] holds what readers find in their files. It is read-only from the first pass on. [`Placing`] holds what the passes change.
 

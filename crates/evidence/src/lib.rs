@@ -10,7 +10,7 @@
 //!
 //! Each imports only from those above it.
 //!
-//! Which format a file has is told by its content ([`detect`]), never by its name.
+//! The format of a file follows from its content ([`detect`]), never from its name.
 #![forbid(unsafe_code)]
 #![warn(unreachable_pub)]
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
@@ -45,8 +45,8 @@ pub use readers::first_executions::first_calls;
 pub struct NotThisFormat {
     /// The file's name.
     pub file: String,
-    /// What the reader reads, in words.
+    /// The format that the reader reads, in words.
     pub expected: &'static str,
-    /// What it found instead.
+    /// The content that it found instead.
     pub found: String,
 }

@@ -43,7 +43,7 @@ pub enum Error {
     VmmMissing {
         /// The program that was searched for.
         binary: PathBuf,
-        /// How to get it, or to name another.
+        /// Advice to get it, or to name another.
         instead: Text,
     },
     /// The VMM's program is there, but does not run.

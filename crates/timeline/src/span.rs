@@ -44,7 +44,7 @@ struct Placed {
     call: Call,
 }
 
-/// Which call a span is. One value, because every span has it.
+/// The call that a span stands for. It is one value, because every span has one.
 #[derive(Clone, Copy, Debug)]
 enum Call {
     /// None, or it is not known.

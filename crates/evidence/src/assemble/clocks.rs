@@ -201,7 +201,8 @@ fn trace_clock(
     }
 }
 
-/// Where process 1 compared a clock with the counter, as far as the text has its lines.
+/// The points at which process 1 compared a clock with the counter. Comparisons without a line in the text are left
+/// out.
 fn compared(evidence: &Offers<'_>, clock: Compared, text: &dyn StampedText, counter: Option<&Clock>) -> Vec<SyncPoint> {
     let markers = text.markers();
     let own = || evidence.marked.iter().filter(|marked| marked.clock == clock);
@@ -295,9 +296,9 @@ const DRIFT_PART: u64 = 10_000;
 /// is a console that came up late in a short boot.
 const FAST_MOST: u64 = 4;
 
-/// Of a board's messages, those that the line did not hold up. A kernel says all that it said before when its console comes up,
-/// and a slow line falls behind. printk's clock may lose time and gains none, so what is later by more than any later
-/// message was held up.
+/// The messages of a board that the serial line did not hold up. When its console comes up, a kernel prints all earlier
+/// messages at once, and a slow line falls behind. printk's clock may lose time but gains none. So a message was held
+/// up if a message behind it is less late.
 fn not_held_up(mut points: Vec<SyncPoint>, error: Ns) -> Vec<SyncPoint> {
     points.sort_by_key(|p| (p.ticks, p.at));
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return points };
@@ -324,8 +325,8 @@ fn not_held_up(mut points: Vec<SyncPoint>, error: Ns) -> Vec<SyncPoint> {
     kept
 }
 
-/// Of each 20 ms of stamps the line that was least late: printk's clock bends while it has no good clocksource, so the
-/// points are followed, but not those that were held up.
+/// The least late line in each 20 ms of stamps. printk's clock bends while it has no good clocksource, so the clock
+/// follows these points. Lines that were held up are left out.
 fn least_late(mut points: Vec<SyncPoint>) -> Vec<SyncPoint> {
     const WINDOW: u64 = 20_000_000;
     let lateness = |p: &SyncPoint| p.at.0 as i128 - i128::from(p.ticks.0);
@@ -339,7 +340,8 @@ mod tests {
     use super::*;
     use recording::Manifest;
 
-    /// A board's console comes up at 300 ms and says what was said before, a line each 6 ms; then its clock has lost 40 ms.
+    /// A board's console comes up at 300 ms and prints the earlier messages, a line each 6 ms. Then the kernel's clock
+    /// has lost 40 ms.
     #[test]
     fn a_line_that_holds_messages_up_moves_none_of_them() {
         let manifest = Manifest { time_base: TimeBase::Host, arrival_error_ns: Some(1_000_000), ..Manifest::default() };
@@ -400,7 +402,7 @@ mod tests {
         assert_eq!(offset(Some(Ns::from_us(500_000)), Vec::new()), Some(Ns::from_us(2_302)));
     }
 
-    /// What a counter's own register says counts, and not the host's counter, which is another one.
+    /// The rate in the counter's own register counts. The rate of the host's counter does not: that is another counter.
     #[test]
     fn a_counter_that_says_how_fast_it_runs() {
         let host = recording::Host { tsc_hz: Some(2.6e9), ..recording::Host::default() };
@@ -539,8 +541,8 @@ mod tests {
         assert_eq!(residuals(&clocks(seen.collect())), [Ns::ZERO; 3]);
     }
 
-    /// Of a trace taken elsewhere: what the kernel measured of its counter is believed while the messages that log and trace
-    /// share lie near it; further off, they say it themselves.
+    /// For a trace taken elsewhere, the rate that the kernel measured is used while the messages that log and trace
+    /// share lie near it. If they are further off, the rate follows from these messages.
     #[test]
     fn messages_that_both_have_overrule_a_bad_measurement_of_the_counter() {
         let manifest = Manifest { time_base: TimeBase::Evidence, ..Manifest::default() };

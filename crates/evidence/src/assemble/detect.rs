@@ -2,7 +2,7 @@
 //!
 //! A capture of a serial line can hold several things one after the other (firmware, kernel, a
 //! dump between markers), so every line is looked at and each kind that was found is reported, the
-//! one with the most lines first. Containers are told by their first bytes.
+//! one with the most lines first. Containers are recognised by their first bytes.
 
 use crate::assemble::reader_table::{Format, READERS};
 use crate::input::text::{Line, Lines};

@@ -290,7 +290,7 @@ pub struct Recognised {
     pub cut: bool,
     /// Advice on the next recording, where the file says less than its machine could.
     pub next_time: Option<&'static str>,
-    /// Where nothing of it is used, though it is known: what it is, and what to give in its place.
+    /// The kind of a known file of which nothing is used, and what to give in its place.
     pub instead: Option<&'static str>,
 }
 

@@ -5,7 +5,8 @@
 //! mark to the moment the virtual machine monitor was executed, and the end mark is chosen.
 //!
 //! No bytes of a format are read here, and no name that a kernel prints. What it adds itself (the beginning of the machine, the
-//! end of a boot that nobody marked) follows from the timeline. What is only true of Linux is in [`crate::boot::linux`].
+//! end of a boot without an end mark) follows from the timeline. Rules that hold for Linux only are in
+//! [`crate::boot::linux`].
 
 use crate::assemble::detect::Readers;
 use crate::assemble::reader_table::{Format, READERS, THREADS, WHOLE_BOOTS};

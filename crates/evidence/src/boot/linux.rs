@@ -1,4 +1,4 @@
-//! What is only true of Linux, whoever brought the evidence: its levels of initcalls as phases, and how its panics begin.
+//! Rules that hold for Linux only, for evidence of any format: its levels of initcalls as phases, and its panics.
 //!
 //! It reads what is on the timeline, and no file. The names that it compares are those that the kernel prints.
 
@@ -17,7 +17,6 @@ enum Level {
     Early,
     /// The last one.
     Late,
-    /// Any other.
     Other,
 }
 
@@ -40,7 +39,7 @@ fn levels_of(timeline: &Timeline) -> impl Iterator<Item = (Level, SpanRow)> + '_
     levels.filter(|(level, _)| *level != Level::Console)
 }
 
-/// Whether the kernel's initcalls are known by level.
+/// True if the levels of the kernel's initcalls are known.
 pub(crate) fn knows_levels(timeline: &Timeline) -> bool {
     levels_of(timeline).next().is_some()
 }
@@ -91,7 +90,7 @@ pub(crate) fn name_the_kernel(boot: &mut Placing<'_>) {
     early.for_each(|b| b.phase = named);
 }
 
-/// Where process 1 becomes the root's init later, what it was before is the initrd's: its phase then says so.
+/// If there is an initrd and process 1 becomes the root's init later, its phase before that is named after the initrd.
 pub(crate) fn name_the_initrd(boot: &mut Placing<'_>) {
     if !boot.manifest.inputs.iter().any(|input| InputRole::Initrd.is(&input.role)) {
         return;

@@ -26,7 +26,7 @@ pub(crate) trait StampedText {
     /// The kernel's messages in it, in the order of the text.
     fn messages(&self) -> Box<dyn Iterator<Item = Stamped<'_>> + '_>;
 
-    /// The numbered lines in it that process 1 wrote, and their stamps. Of one number, the last.
+    /// The numbered lines in it that process 1 wrote, and their stamps. If a number occurs twice, its last line counts.
     fn markers(&self) -> HashMap<u64, Option<Ticks>>;
 
     /// Its earliest stamp.

@@ -24,9 +24,9 @@ pub(crate) struct Placing<'f> {
     pub found: &'f Found<'f>,
     pub timeline: Timeline,
     pub clocks: Clocks,
-    /// How long after power-on the kernel's clock was 0, if evidence taken elsewhere says so.
+    /// The time from power-on to the zero of the kernel's clock, if evidence taken elsewhere has it.
     pub kernel_clock_after: Ns,
-    /// How far off the time of an event of the scheduler's evidence may be.
+    /// The error of an event's time in the scheduler's evidence.
     pub trace_error: Ns,
     /// The thread that the kernel starts in; see [`Placing::first_thread`].
     first_thread: Option<TrackId>,

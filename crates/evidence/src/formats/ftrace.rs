@@ -35,7 +35,7 @@ use crate::input::text::{Line, Lines, number, skip_spaces, whole_number};
 use line::Entry;
 use timeline::{Clock, DiagnosticKind, Diagnostics, Ticks, Timeline};
 
-/// What stamps count.
+/// The unit of a trace's stamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stamps {
     /// Nanoseconds of some clock of the kernel's.

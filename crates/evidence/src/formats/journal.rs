@@ -11,9 +11,9 @@
 //! kind of message with a number of its own (`src/systemd/sd-messages.h`). Times are those of the clock that does not jump: that of an
 //! entry of which only the wall clock's is known is not known.
 //!
-//! What `journalctl` prints for people has less: [`short`] says what of it is read.
+//! The plain text that `journalctl` prints has less: [`short`] says what of it is read.
 //!
-//! Of several boots the last one counts. It keeps no field but those below.
+//! The last of several boots counts, unless another is chosen. Only the fields of [`Entry`] are kept.
 
 mod short;
 
@@ -27,19 +27,19 @@ use serde_json::Value;
 use std::collections::VecDeque;
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
-/// What diagnostics call it.
+/// The format's name in diagnostics.
 pub(crate) const NAME: &str = "journal";
 /// Longer messages are cut.
 const MESSAGE_BYTES_MAX: usize = 2048;
 const FIELD_BYTES_MAX: usize = 512;
-/// What an entry takes in memory beside its texts, here and on the timeline.
+/// Memory of an entry beside its texts, here and on the timeline, in bytes.
 const ENTRY_COST: usize = 700;
 /// The entries of this number of boots are counted apart; those of earlier ones together.
 const MAX_BOOTS: usize = 100;
 /// A longer line of JSON is not read: each of its values takes more in memory than in the line.
 const JSON_BYTES_MAX: usize = 1 << 20;
 
-/// What systemd says of a unit, or of itself.
+/// An event that systemd reports: of a unit, or of the whole boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A unit begins to start.
@@ -59,38 +59,37 @@ const KINDS: [(&str, Kind); 4] = [
     ("b07a249cd024414a82dd00cd181378ff", Kind::StartupFinished),
 ];
 
-/// An entry.
+/// A message, and the fields that are kept of its entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// When it was said, on the kernel's clock.
+    /// The time of the message, on the kernel's clock.
     pub at: Option<Ns>,
-    /// Which boot it is of; empty where that is not said.
+    /// The id of its boot; empty if the journal has none.
     pub boot: String,
-    /// Who said it.
+    /// The sender: its syslog identifier, or else the name of its command.
     pub identifier: String,
-    /// That process.
+    /// The sender's process.
     pub pid: Option<u64>,
-    /// What.
     pub message: String,
-    /// How important it is.
+    /// The priority, 0 (emergency) to 7 (debug).
     pub priority: u8,
-    /// Whether the kernel's log has it.
+    /// True if it comes from the kernel's log.
     pub(crate) is_kernels: bool,
-    /// What systemd says with it.
+    /// The event that it reports, if systemd sent it.
     pub kind: Option<Kind>,
-    /// Of which unit.
+    /// The unit that the event is about.
     pub unit: String,
-    /// How long kernel, initrd and user space took.
+    /// The durations of kernel, initrd and user space, in the entry that reports the end of the boot.
     pub took: [Option<Ns>; 3],
-    /// When journald got it; what counts where the sender does not say.
+    /// The time when journald received it. It counts if the sender gives no time.
     received: Option<Ns>,
     has_field: bool,
 }
 
-/// A journal.
+/// The entries of one boot, and the numbers of entries of the other boots.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Journal {
-    /// Of the last boot, in the order of the file; after [`Journal::choose`] those of the chosen one.
+    /// The entries of the last boot, in the order of the file; after [`Journal::choose`] those of the chosen boot.
     pub entries: Vec<Entry>,
     /// The number of boots between the chosen one and the end of the journal.
     behind: usize,
@@ -100,7 +99,7 @@ pub struct Journal {
     older_entries: usize,
     /// The numbers of entries of the boots before the last.
     counts: VecDeque<u64>,
-    /// How many bytes were read, of all files together.
+    /// The number of bytes that were read, in all files together.
     bytes: usize,
 }
 
@@ -143,7 +142,7 @@ impl Entry {
     }
 }
 
-/// Whether bytes begin as a journal, of any format.
+/// True if bytes begin as a journal does, in any of its formats.
 pub(crate) fn begins(bytes: &[u8]) -> bool {
     let line = Lines::new(bytes).next().map_or(&b""[..], |line| line.bytes);
     is_line(line) || short::is_monotonic(bytes)
@@ -200,7 +199,7 @@ impl Journal {
         self.older_entries = self.older.iter().map(Vec::len).sum();
     }
 
-    /// Adds the entries of a file; what is none is counted.
+    /// Adds the entries of a file. Counts the lines that cannot be read.
     pub fn read(&mut self, file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) {
         self.bytes = self.bytes.saturating_add(bytes.len());
         if short::is_monotonic(bytes) {
@@ -275,7 +274,7 @@ fn row(line: Line<'_>) -> Option<Entry> {
     for (name, value) in &fields {
         match value {
             Value::String(text) => entry.set(name.as_bytes(), text.as_bytes()),
-            // Of a field that was given several times, the first one.
+            // If a field occurs several times, its first value counts.
             Value::Array(all) => match all.first() {
                 Some(Value::String(text)) => entry.set(name.as_bytes(), text.as_bytes()),
                 _ => entry.set(name.as_bytes(), &bytes_of(all)),

@@ -1,17 +1,17 @@
-//! The kernel's messages, in whatever dress they come.
+//! The kernel's messages, in every form that logs give them.
 //!
 //! ```text
 //! 6,339,5140900,-;NET: Registered protocol family 10        /dev/kmsg: priority,sequence,µs,flags;text
 //!  SUBSYSTEM=net                                            … and what belongs to the record above
 //! [    0.260204] initcall spawn_ksoftirqd+0x0/0x58 …        dmesg, or a console
 //! <6>[    1.234567][    T1] calling  acpi_init …            with level and caller
-//! [2.104881 0.000123] [    0.260204] Brought up 1 CPUs      with the stamp of whoever logged the serial line
+//! [2.104881 0.000123] [    0.260204] Brought up 1 CPUs      with the stamp of the serial line's logger
 //! Nov 21 10:11:12 box kernel: [    0.260204] …              syslog, journal
 //! [    1.23456[    1.234570] a message printed into another one
 //! ```
 //! A console also holds what is not the kernel's: each line of it is a [`Line`] without stamp. The
 //! text is kept without carriage returns, escape sequences and control characters; the file keeps
-//! them. A stamp of 0.000000 is none: the clock did not run yet.
+//! them. A stamp of 0.000000 does not count: the clock did not run yet.
 
 mod clean;
 mod damage;
@@ -41,17 +41,17 @@ pub(crate) use loader_stamp::LoaderStamps;
 pub(crate) use prefix::Prefix;
 pub(crate) use stamp::after_stamp;
 
-/// What diagnostics call it.
+/// The format's name in diagnostics.
 const NAME: &str = "kernel log";
-/// What a message takes in memory: its [`Line`], its mark and its name on the timeline, and what is made of it.
+/// Memory of a message, in bytes: its [`Line`], its mark and its name on the timeline, and what is made of it.
 const LINE_COST: usize = 260;
 /// A message is cut behind this. A kernel's has 1 KiB, and a program's on the console is a line.
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
-/// What the texts of a file may have more than the file: a byte that is no text becomes three.
+/// The texts of a file may be this much longer than the file: a byte that is not text becomes three.
 const TEXT_BYTES_MORE: usize = 4 << 20;
 const COMMENTS_MAX: usize = 64;
 
-/// Who printed a message.
+/// The thread or interrupt that printed a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
     /// A thread, by its id.
@@ -67,17 +67,16 @@ pub struct Line {
     pub stamp: Option<Ns>,
     /// True if it was printed before the kernel's clock ran: its stamp is 0.000000.
     pub before_clock: bool,
-    /// What the logger of the serial line stamped, since the first such stamp.
+    /// The stamp of the serial line's logger, counted from the first such stamp.
     pub host_stamp: Option<Ns>,
     /// The stamp of firmware, a boot loader or a hypervisor, if one of them printed it.
     pub loader_stamp: Option<LoaderStamp>,
     /// Its level, 0 (emergency) to 7 (debug).
     pub level: Option<u8>,
-    /// Who printed it.
     pub caller: Option<Caller>,
     /// Its sequence number in `/dev/kmsg`.
     pub seq: Option<u64>,
-    /// Where the file's line that it stands in starts, in bytes.
+    /// The offset in the file of the line that it stands in, in bytes.
     pub offset: u64,
     /// That line's number, from 1.
     pub number: u32,
@@ -108,15 +107,14 @@ impl Line {
     }
 }
 
-/// How many lines of the file were what:
+/// The numbers of the file's lines of each kind:
 /// `lines = records - glued + continuations + comments + blank + unreadable`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Lines in all.
     pub lines: u64,
     /// Messages found.
     pub records: u64,
-    /// Of these, messages that began in the middle of a line.
+    /// The messages among these that began in the middle of a line.
     pub glued: u64,
     /// Lines that belong to the record before them.
     pub continuations: u64,
@@ -133,13 +131,13 @@ pub struct Counts {
 pub struct KernelLog {
     /// The messages.
     pub lines: Vec<Line>,
-    /// How many lines were what.
+    /// The numbers of lines of each kind.
     pub counts: Counts,
     /// Messages that are missing, by their sequence numbers.
     pub lost: u64,
     /// Comments (`# how: …`) of a file of records.
     pub comments: Vec<String>,
-    /// Who stamped the serial line, if anybody did.
+    /// The name of the program that stamped the lines, if one did.
     pub logger: Option<&'static str>,
     /// The number of the last line of a kernel that started this one by kexec, where a logger stamped both.
     pub earlier: Option<u32>,
@@ -205,7 +203,7 @@ impl KernelLog {
         Ok(reader.log)
     }
 
-    /// The log of which somebody else picked the lines, and stamped each.
+    /// The log made of lines that another reader took from its file, each with a stamp.
     pub(crate) fn of_stamped<'a>(
         file: &str,
         logger: &'static str,
@@ -270,14 +268,13 @@ impl KernelLog {
     }
 }
 
-/// A line of a console that a program heard, and when it did.
+/// A line of a console that a program logged, and the time when it did.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StampedLine<'a> {
-    /// When.
     pub at: Ns,
     /// The line, without its end.
     pub text: &'a [u8],
-    /// Where in the file it stands, in bytes.
+    /// Its offset in the file, in bytes.
     pub offset: u64,
     /// The number of its line in the file, from 1.
     pub number: u32,
@@ -287,7 +284,8 @@ struct Reader<'d> {
     file: &'d str,
     diagnostics: &'d mut Diagnostics,
     log: KernelLog,
-    /// Which lines are a kernel's first words, with its stamp. Without it, anybody may have printed them.
+    /// The indices of lines that are a kernel's first words and have its stamp. A program may print such words without
+    /// a stamp.
     banners: Vec<usize>,
     /// The first stamp of the text form, also one of 0.000000.
     first_stamp: Option<Ns>,
@@ -300,9 +298,9 @@ struct Reader<'d> {
     is_from_daemon: bool,
 }
 
-/// What a Linux kernel says first, or nearly so.
+/// The first words of Linux's first message, or of one soon after it.
 const BANNER: &[u8] = b"Linux version ";
-/// A kernel that said nothing for so long has lost its beginning.
+/// A log whose first stamp is this late or later has lost its beginning.
 const BEGINNING_MAX: Ns = Ns::from_ms(1000);
 
 impl<'d> Reader<'d> {
@@ -340,7 +338,7 @@ impl<'d> Reader<'d> {
         Ok(reader)
     }
 
-    /// Whether no more messages are kept. The rest of the file, from `line` on, is then counted.
+    /// True if no more messages are kept. It then counts the lines of the rest of the file, from `line` on.
     fn is_full(&mut self, line: text::Line<'_>, rest: &Lines<'_>) -> bool {
         let is_full = self.log.lines.len() >= self.max.0 || self.log.text.len() >= self.max.1;
         if is_full {
@@ -413,8 +411,8 @@ impl<'d> Reader<'d> {
         self.is_from_daemon = loggers.has_origin();
     }
 
-    /// Whether a banner with this stamp is a kernel's own: its clock has just begun. A program that writes one to /dev/kmsg
-    /// does so later than what stands before it.
+    /// True if a banner with this stamp is a kernel's own: its clock has just begun. A banner that a program writes to
+    /// /dev/kmsg has a later stamp than the line before it.
     fn begins_a_boot(&self, stamp: Ns) -> bool {
         let before = self.log.lines.iter().rev().find_map(|line| line.stamp);
         before.is_none_or(|before| stamp <= BEGINNING_MAX && stamp <= before)

@@ -2,7 +2,7 @@
 
 pub(crate) mod user_space;
 
-/// How messages begin that only Linux prints: who it is, how it was started, what memory it got, what it calls.
+/// The first words of messages that only Linux prints: of its version, start, memory, initcalls and root.
 const SAYS: [&str; 9] = [
     "Linux version ",
     "Booting Linux on ",
@@ -16,7 +16,7 @@ const SAYS: [&str; 9] = [
 ];
 const COMMAND_LINE: &str = "Kernel command line: ";
 
-/// Whether a message of a kernel's log is Linux's.
+/// True if only Linux prints this message.
 pub(crate) fn says(text: &str) -> bool {
     SAYS.iter().any(|begin| text.starts_with(begin)) || text.starts_with("initcall ") && text.contains(" returned ")
 }
@@ -26,8 +26,9 @@ pub(crate) fn is_first_message(text: &str) -> bool {
     text.starts_with("Linux version ") || text.starts_with("Booting Linux on ")
 }
 
-/// Whether a message says that a file system of a device is mounted. The first such is the root's, be it the kernel that
-/// mounts it or an initrd. (Each file system has words of its own: fs/ext4/super.c, fs/xfs/xfs_log.c, fs/btrfs/super.c.)
+/// True if a message reports that a file system of a device is mounted. The first such message is the root's, whether
+/// the kernel or an initrd mounts it. (Each file system has its own words: fs/ext4/super.c, fs/xfs/xfs_log.c,
+/// fs/btrfs/super.c.)
 pub(crate) fn mounts_a_device(text: &str) -> bool {
     const DRIVERS: [(&str, &str); 5] = [
         ("VFS: Mounted root ", ""),

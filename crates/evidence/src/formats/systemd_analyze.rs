@@ -1,5 +1,5 @@
-//! What systemd says of a boot: what `systemd-analyze` prints (`time`, `blame`, `critical-chain`, `plot --json`, `dump`), and the
-//! properties of its units ([`state`]), alone or one after the other.
+//! systemd's account of a boot: the output of `systemd-analyze` (`time`, `blame`, `critical-chain`, `plot --json`,
+//! `dump`), and the properties of its units ([`state`]), alone or one after the other.
 //!
 //! ```text
 //! Startup finished in 6.3s (firmware) + 529ms (loader) + 1.043s (kernel) + 3.566s (initrd) + 1min 2.4s (userspace) = 1min 13.9s
@@ -22,7 +22,8 @@
 //! Firmware and loader come before the kernel's clock begins: it is 0 when they are done. The numbers of `blame` have no
 //! place on the timeline; a unit is placed by the JSON, else by the chain, and only then.
 //!
-//! It must not move what others say of the kernel: its boundaries are milliseconds wide, and whoever is sharper is used.
+//! It must not move the kernel's boundaries that other formats give: its own are milliseconds wide, and the more exact
+//! one is used.
 
 mod line;
 mod settle;
@@ -38,12 +39,12 @@ use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
-/// What diagnostics call it.
+/// The format's name in diagnostics.
 pub(crate) const NAME: &str = "systemd-analyze";
 /// A machine has some hundred units.
 const UNITS_MAX: usize = 1 << 16;
 
-/// What systemd calls a stretch of the boot.
+/// A stretch of the boot that systemd has a name for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// Before the loader, by UEFI's own word.
@@ -72,43 +73,36 @@ pub struct Finished {
 /// A unit of the chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Its name.
     pub unit: String,
-    /// How deep in the tree: what is one deeper below it is what it waited for.
+    /// The depth in the tree. A unit waited for the units below it that are one deeper.
     pub depth: usize,
-    /// When it was started, or active if it took no time; since user space began.
+    /// The time when it was started, since user space began. For a unit that took no time, the time when it was active.
     pub at: Option<Ns>,
-    /// How long it took to start.
+    /// The time that it took to start.
     pub took: Option<Ns>,
 }
 
 /// A unit of the JSON, on the kernel's clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// Its name.
     pub unit: String,
-    /// When it was started.
+    /// The time when it was started.
     pub activating: Ns,
-    /// When it was active, or had failed.
+    /// The time when it was active, or had failed.
     pub activated: Ns,
 }
 
-/// How many lines were what; they sum to the number of lines.
+/// The numbers of lines of each kind. They sum to the number of lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Lines in all.
     pub lines: u64,
-    /// Of `time`.
     pub time: u64,
-    /// Of `blame`.
     pub blame: u64,
-    /// Of the chain.
     pub chain: u64,
-    /// Of JSON.
     pub json: u64,
-    /// Of what systemd says of itself and its units.
+    /// The properties of systemd itself and of its units.
     pub state: u64,
-    /// That begin as one of these and are none.
+    /// Lines that begin as one of these but cannot be read.
     pub unreadable: u64,
     /// Blank lines, headings, and what else is in the file.
     pub others: u64,
@@ -117,25 +111,25 @@ pub struct Counts {
 /// All that was printed of one boot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Analysis {
-    /// How long the stages took.
+    /// The durations of the stages.
     pub finished: Option<Finished>,
     /// The default target, and when it was reached, since user space began.
     pub reached: Option<(String, Ns)>,
-    /// How long units took to start, and the line that says so.
+    /// The times that units took to start, each with the number of its line.
     pub blame: Vec<(String, Ns, u32)>,
-    /// Who waited for whom, in the order of the tree.
+    /// The units that waited for each other, in the order of the tree.
     pub chain: Vec<Link>,
-    /// When units were started and active.
+    /// The times when units were started and active.
     pub times: Vec<Times>,
-    /// What systemd says of itself and its units.
+    /// The properties of systemd itself and of its units.
     pub(crate) state: state::Reader,
-    /// How many lines were what.
+    /// The numbers of lines of each kind.
     pub counts: Counts,
-    /// How far off one of its figures may be.
+    /// The unit to which its figures are cut.
     pub resolution: Resolution,
 }
 
-/// How exact figures are.
+/// The unit to which figures are cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Resolution {
     /// As `systemd-analyze` cuts them.
@@ -169,7 +163,7 @@ impl Analysis {
                         json_until = line.offset + length;
                         self.counts.json += 1;
                     }
-                    // A bracket alone may be anybody's.
+                    // Other texts have a bracket alone in a line, too.
                     None if line.bytes.trim_ascii() == b"[" => self.counts.others += 1,
                     None => self.unreadable(place, diagnostics),
                 }
@@ -229,13 +223,14 @@ impl Analysis {
         Some(values.byte_offset())
     }
 
-    /// Whether there is nothing in it.
+    /// True if no line of systemd's was read.
     pub fn is_empty(&self) -> bool {
         let nothing = self.blame.is_empty() && self.chain.is_empty() && self.times.is_empty();
         self.finished.is_none() && self.reached.is_none() && nothing && self.state.is_empty()
     }
 
-    /// When user space began, on the kernel's clock: by the stages, else by a unit that both the chain and the JSON have.
+    /// The time when user space began, on the kernel's clock: by the stages, or else by a unit that both the chain and
+    /// the JSON have.
     pub(crate) fn userspace(&self) -> Option<Ns> {
         let kernel = |(stage, took): &(Stage, Ns)| match stage {
             Stage::Kernel | Stage::Initrd | Stage::SoftReboot => *took,
@@ -257,7 +252,7 @@ impl Finished {
         self.stages.iter().any(|(of, _)| *of == stage)
     }
 
-    /// How long firmware and loader took.
+    /// The time that firmware and loader took.
     pub(crate) fn before_the_kernel(&self) -> Ns {
         self.stages.iter().filter(|(stage, _)| *stage < Stage::Kernel).map(|(_, took)| *took).sum()
     }

@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 use timeline::{DiagnosticKind, Diagnostics, EndEvidence, Mark, NameId, Ns, Phase, Timeline, TrackKind};
 
-/// What a message is shown of.
+/// The longest part of a message that is shown, in characters.
 const SHOWN_MAX: usize = 300;
 /// journald stamps a message when it gets it.
 const LATE: Ns = Ns::from_ms(5);
@@ -64,7 +64,7 @@ fn kernel_log(journal: &Journal, file: &str, diagnostics: &mut Diagnostics) -> O
     let entries = journal.entries.iter().filter(|entry| entry.is_kernels);
     for (number, (entry, at)) in entries.filter_map(|entry| Some((entry, entry.at?))).enumerate() {
         let _ = write!(records, "{},{number},{},-;", entry.priority, at.0 / 1000);
-        // Before journald runs programs log there too, and say who they are.
+        // Before journald runs, programs log to the kernel's log too, with their name before the message.
         if let Some(pid) = entry.pid {
             let _ = write!(records, "{}[{pid}]: ", escaped(&entry.identifier));
         }
@@ -96,13 +96,13 @@ impl Said {
         self.journal.entries.iter().find(|entry| entry.kind == Some(Kind::StartupFinished))
     }
 
-    /// When a container's systemd began, by what it says of its end: of a kernel it says nothing.
+    /// The start of a container's systemd, from its message at the end of the boot, which has no duration of a kernel.
     fn container_began(&self) -> Option<Ns> {
         let finished = self.finished().filter(|finished| finished.took[0].is_none())?;
         Some(finished.at? - finished.took[2]?)
     }
 
-    /// What systemd says of units. Those that its state told of are left out.
+    /// Places the units in systemd's messages. Units that systemd's state has are left out.
     fn units(&self, zero: Ns, is_told: bool, timeline: &mut Timeline) {
         let told: HashSet<NameId> = timeline.units.iter().map(|unit| unit.name).filter(|_| is_told).collect();
         let mut units = Units::of(timeline);
@@ -123,7 +123,7 @@ impl Said {
         }
     }
 
-    /// What others than the kernel said.
+    /// Places the messages of other senders than the kernel.
     fn messages(&self, zero: Ns, timeline: &mut Timeline) {
         let name = timeline.names.intern(NAME);
         let track = timeline.tracks.named(name, TrackKind::Console);
@@ -138,7 +138,7 @@ impl Said {
         }
     }
 
-    /// When each stage began and how long it took: kernel, initrd, user space.
+    /// The start and the duration of each stage: kernel, initrd, user space.
     fn stages(&self) -> Option<[(Phase, Ns, Ns); 3]> {
         let [kernel, initrd, userspace] = self.finished()?.took;
         let (kernel, initrd) = (kernel?, initrd.unwrap_or(Ns::ZERO));

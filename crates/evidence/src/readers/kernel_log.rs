@@ -32,8 +32,8 @@ use timeline::{
     Unplaced,
 };
 
-/// The console is used where there is no other log, and says when messages arrived. Of other logs the first one counts:
-/// the kernel's own records, those out of its memory, one that somebody imported.
+/// The console is used if there is no other log. It also has the times at which messages arrived. The first of the
+/// other logs counts: the kernel's own records, the records out of its memory, an imported log.
 #[derive(Default)]
 pub(crate) struct Files {
     console: Option<Input>,
@@ -190,7 +190,8 @@ fn fullest<'e>(
     (log, before)
 }
 
-/// What a log says of the system that wrote it.
+/// Notes in `subject` the system that wrote a log, its release (except Linux's) and its command line, if they are not
+/// known yet.
 fn whose(log: &KernelLog, subject: &mut Subject) {
     let mut lines = log.lines.iter();
     if !subject.os.is_known() && lines.any(|line| line.seq.is_some() || linux_words::says(log.text(line))) {
@@ -229,7 +230,7 @@ fn read(file: &File, boot: Option<i32>, diagnostics: &mut Diagnostics) -> Option
 }
 
 struct Messages<'f> {
-    /// The kernel's own log, or one that somebody heard, and its file.
+    /// The log that counts, and the name of its file.
     log: Option<(String, KernelLog)>,
     /// The console, if there are messages on it.
     console: Option<Heard<'f>>,
@@ -476,7 +477,7 @@ fn behind_origin(text: &[u8]) -> Option<&[u8]> {
     Some(&text[at + ORIGIN.len()..])
 }
 
-/// What only a kernel says, for logs without any stamps.
+/// True if only a kernel prints this message, for logs without any stamps.
 fn is_kernel_message(text: &[u8]) -> bool {
     if text.starts_with(b"calling  ") || text.starts_with(b"Linux version ") {
         return true;

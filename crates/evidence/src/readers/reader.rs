@@ -1,4 +1,4 @@
-//! What a reader of one format is, and what one format's evidence gives to the timeline.
+//! [`Reader`] reads one format. [`Evidence`] is what the files of one format give to the timeline.
 //!
 //! # The way of a file
 //! [`crate::assemble::files`] loads a recording. A file that our own recorder wrote belongs to the reader that lists its name
@@ -12,7 +12,7 @@
 //!
 //! 1. [`Evidence::offer`]: what clocks it is stamped with, and what joins them. Then [`crate::assemble::clocks`] joins them.
 //! 2. [`Evidence::whole_boot`]: a kernel that logged its own boot needs none of the passes 3 to 5.
-//! 3. [`Evidence::threads`]: who ran where and who waited for whom.
+//! 3. [`Evidence::threads`]: the threads that ran on each CPU, and their waits for each other.
 //! 4. [`Evidence::place`]: its work and its messages, as spans and marks.
 //! 5. [`Evidence::phases`]: where phases of the kernel's boot begin.
 //! 6. [`Evidence::around`]: what came before the kernel, or goes on beside it.
@@ -24,7 +24,8 @@
 //!
 //! # What it must not do
 //! A reader does no I/O, panics on nothing, keeps memory in proportion to its input, and drops nothing silently.
-//! It decides nothing about other readers: who is used beside whom is data, in [`crate::assemble::reader_table`].
+//! It decides nothing about other readers: which of them are used together is data, in
+//! [`crate::assemble::reader_table`].
 
 use crate::boot::followed::Followed;
 use crate::boot::offers::Offers;
@@ -49,7 +50,7 @@ pub(crate) enum Own {
 }
 
 impl Own {
-    /// Whether it is the file of this name; if so, whether that is the index of a stream.
+    /// `None` if it is not the file of this name; otherwise true if the file is the index of a stream.
     pub(crate) fn is(self, name: &str) -> Option<bool> {
         let (is_file, is_index) = match self {
             Own::Plain(own) | Own::Packed(own) => (name == own, false),
@@ -65,7 +66,7 @@ impl Own {
     }
 }
 
-/// What a reader took of a file that somebody imported.
+/// The part of an imported file that a reader took.
 #[derive(Debug, Default)]
 pub(crate) enum Taken {
     /// None of it.
@@ -75,18 +76,18 @@ pub(crate) enum Taken {
     All(String),
     /// Some lines.
     Lines {
-        /// What they are, in words; nothing if there are none.
+        /// The kinds of the lines, in words.
         kinds: Vec<String>,
-        /// Whether any of them tells of a boot.
+        /// True if any of them is evidence of a boot.
         of_a_boot: bool,
-        /// Where the other lines are.
+        /// The ranges of the other lines in the file, in bytes.
         others: Vec<Range<usize>>,
     },
 }
 
 /// Reads one format. There is one for each recording, and one for each file that `import` looks at.
 pub(crate) trait Reader {
-    /// What its lines are, in words, for people; a line is of one of these kinds.
+    /// The kinds of its lines, in words for the user. A line is of one of these kinds.
     fn kinds(&self) -> &'static [&'static str] {
         &[]
     }
@@ -96,7 +97,8 @@ pub(crate) trait Reader {
         &[]
     }
 
-    /// What figures lose if one of [`Reader::own`] is missing or cut, by its place there; or the index of that stream.
+    /// The effect on figures if one of [`Reader::own`], given by its place there, is missing or cut, or if the index of
+    /// that stream is.
     fn loss(&self, _own: usize, _is_index: bool) -> FileLoss {
         FileLoss::WhatItSaid
     }
@@ -106,22 +108,22 @@ pub(crate) trait Reader {
         None
     }
 
-    /// Whether it is given an imported file that has lines of it.
+    /// True if it is given the imported files that have lines of its format.
     fn wants_files(&self) -> bool {
         true
     }
 
-    /// What a file is that is of this format from its first byte on; none if it is another.
+    /// The kind of a file that is of this format from its first byte on; `None` for another file.
     fn is_whole(&self, _bytes: &[u8]) -> Option<String> {
         None
     }
 
-    /// Takes what is its own out of a file; for formats whose lines are told only by reading them.
+    /// Takes its lines out of a file, in formats whose lines are recognised only by reading them.
     fn take(&mut self, _name: &str, _bytes: &[u8], _diagnostics: &mut Diagnostics) -> Taken {
         Taken::Nothing
     }
 
-    /// Which of [`Reader::kinds`] a line is, whatever else it may look like.
+    /// The place in [`Reader::kinds`] of a line that is certainly of this format.
     fn is_line(&self, _line: Line<'_>) -> Option<usize> {
         None
     }
@@ -154,7 +156,7 @@ pub(crate) trait Reader {
     /// Takes a file: one of [`Reader::own`], by its place there, or an imported one.
     fn add(&mut self, own: Option<usize>, input: Input, diagnostics: &mut Diagnostics);
 
-    /// Whether it was given evidence of a boot, beside what every recording has.
+    /// True if it was given evidence of a boot, beside what every recording has.
     fn has_boot(&self) -> bool {
         false
     }
@@ -171,9 +173,9 @@ pub(crate) trait Reader {
 /// A boot that one kernel's own log tells of.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WholeBoot {
-    /// Who ran first, where the log is joined to the host's clock: what came before is chained to it.
+    /// The track that ran first, if the log is joined to the host's clock. Earlier work is chained to it.
     pub first: Option<TrackId>,
-    /// When its first record was logged.
+    /// The time of its first record.
     pub begins: Option<Ns>,
 }
 
@@ -196,22 +198,20 @@ pub(crate) enum EndRank {
     LastSign,
 }
 
-/// When the boot was done, by one piece of evidence.
+/// The end of the boot, by one piece of evidence.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct EndCandidate {
     pub rank: EndRank,
     pub at: Ns,
-    /// How far off that may be.
     pub error: Ns,
-    /// What shows it.
     pub evidence: EndEvidence,
-    /// The track that reached it; process 1's where nothing else is said.
+    /// The track that reached the end; `None` for that of process 1.
     pub track: Option<TrackId>,
 }
 
-/// What one format's files say of a boot.
+/// The evidence of a boot in the files of one format.
 pub(crate) trait Evidence {
-    /// What it is stamped with, and what joins these clocks to others.
+    /// Offers the clocks of its stamps, and what joins these clocks to others.
     fn offer<'e>(&'e self, _offers: &mut Offers<'e>) {}
 
     /// Places the whole boot, if it is a kernel's own log of it.
@@ -219,7 +219,7 @@ pub(crate) trait Evidence {
         None
     }
 
-    /// Places who ran where, and who waited for whom.
+    /// Places the threads that ran on each CPU, and their waits for each other.
     fn threads(&mut self, _boot: &mut Placing<'_>) {}
 
     /// Places work and messages.
@@ -231,7 +231,7 @@ pub(crate) trait Evidence {
     /// Places what came before the kernel.
     fn around(&mut self, _boot: &mut Placing<'_>) {}
 
-    /// When it says that the boot was done.
+    /// The end of the boot, by this evidence.
     fn end(&self, _boot: &mut Placing<'_>) -> Option<EndCandidate> {
         None
     }
@@ -241,7 +241,7 @@ pub(crate) trait Evidence {
         None
     }
 
-    /// What it says of the timeline as a whole, once all is placed.
+    /// Adds what depends on the timeline as a whole, once all is placed.
     fn finish(&mut self, _boot: &mut Placing<'_>) {}
 
     /// Its calls, for tables that the timeline has no room for.

@@ -19,7 +19,7 @@ use timeline::{
 };
 
 impl Resolution {
-    /// How far off so many figures may be together, each cut to it.
+    /// The error of the sum of this number of figures, each cut to this unit.
     fn cut(self, figures: usize) -> Ns {
         let one = match self {
             Resolution::Milliseconds => Ns::from_ms(1),
@@ -32,7 +32,7 @@ impl Resolution {
 
 /// Units have no process id: theirs is above all of these.
 const FIRST_ID: u64 = 1 << 32;
-/// So many units are named that could not be placed.
+/// At most this number of units that could not be placed are named.
 const NAMED: usize = 5;
 
 /// Each file may have a part.
@@ -79,7 +79,7 @@ impl Reader for Files {
 
 pub(crate) struct Startup {
     pub analysis: Analysis,
-    /// Where the zero of systemd's stamps is on the timeline.
+    /// The zero of systemd's stamps, on the timeline.
     pub origin: Ns,
 }
 
@@ -181,7 +181,7 @@ impl Evidence for Startup {
     }
 }
 
-/// When a link of the chain was active, since user space began.
+/// The time when a link of the chain was active, since user space began.
 fn active(link: &Link) -> Option<Ns> {
     link.at.map(|at| at + link.took.unwrap_or(Ns::ZERO))
 }
@@ -199,7 +199,7 @@ impl Startup {
         self.analysis.finished.as_ref().map_or(Ns::ZERO, |finished| finished.before_the_kernel())
     }
 
-    /// When user space began; time zero where nothing tells what was before it.
+    /// The time when user space began; time zero if there is no evidence of the time before it.
     fn userspace(&self) -> Ns {
         self.origin + self.analysis.userspace().unwrap_or(Ns::ZERO)
     }
@@ -220,7 +220,7 @@ impl Startup {
         init
     }
 
-    /// A track for each unit of which somebody says when it was started: the JSON, else the chain.
+    /// Adds a track for each unit whose start is known: from the JSON, or else from the chain.
     fn units(&self, init: TrackId, boot: &mut Placing<'_>) -> HashMap<&str, Unit> {
         let times = self.analysis.times.iter();
         let times = times.map(|t| (&*t.unit, self.origin + t.activating, self.origin + t.activated));
@@ -287,7 +287,7 @@ impl Startup {
         }
     }
 
-    /// What systemd did before it started anything.
+    /// Places systemd's own work, before it started any unit.
     fn work(&self, track: TrackId, boot: &mut Placing<'_>) {
         for (what, start, end) in self.analysis.work() {
             let timeline = &mut boot.timeline;

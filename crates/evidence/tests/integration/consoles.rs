@@ -1,4 +1,4 @@
-//! Consoles in which others than Linux speak, with what is known of each: who took how long, and where the boot ends.
+//! Consoles with messages of other programs than Linux. The durations of these and the end of each boot are known.
 
 use super::imports::{imported, phase_rows};
 use analysis::{Groups, boot_path, phases, tables, total};

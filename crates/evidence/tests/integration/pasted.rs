@@ -32,7 +32,7 @@ fn the_longest_gap_is_the_first_row() {
     }
 }
 
-/// Where process 1 begins, in µs, and how far off that may be.
+/// The start of process 1 and its error, in µs.
 fn process_1(file: &str) -> (i64, i64) {
     let timeline = imported(&[&format!("log/pasted-{file}.log")]);
     let phase = phases(&timeline).into_iter().find(|phase| phase.name == "process 1");

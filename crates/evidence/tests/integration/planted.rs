@@ -1,7 +1,7 @@
 //! Logs of machines that never ran, with delays at known places: the top three rows are those delays, with their lengths.
 //!
 //! Each log is made from a number. Some lose their head or tail, get another clock, a logger's stamps, or another boot before or behind.
-//! What a cut took away is expected nowhere, and a delay that has no row is unexplained: no other row is as long.
+//! A delay that a cut took away is not expected. A delay that has no row is unexplained: no other row is as long.
 
 use super::imports::imported_texts;
 use analysis::{Groups, boot_path, phases, tables, total};

@@ -3,7 +3,6 @@
 use crate::{Confidence, Detector, Draft, Figure, Left, Need, Part, Remedy, Seen, Value};
 use timeline::{Ns, SpanKind, SpanRow};
 
-/// The detector.
 pub const DETECTOR: Detector = Detector {
     id: "slow-mount",
     title: "mounting a file system takes long",

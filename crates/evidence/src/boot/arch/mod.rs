@@ -43,8 +43,8 @@ pub(crate) fn of_guest(manifest: &Manifest) -> Option<&'static Arch> {
     of(&GuestSpec::of(&manifest.how).unwrap_or_default().arch)
 }
 
-/// Whether the guest's counter is the host's, or in a deterministic boot that of instructions. So it is for a guest of an
-/// architecture that is not known here: evidence taken elsewhere has none.
+/// True if the guest's counter is the host's, or counts instructions in a deterministic boot. It is also true for a
+/// guest of an unknown architecture: evidence taken elsewhere names none.
 pub(crate) fn counts_as_the_host(manifest: &Manifest) -> bool {
     of_guest(manifest).is_none_or(|arch| arch.facts.qemu.counts_as_the_host)
 }

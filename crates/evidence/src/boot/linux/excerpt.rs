@@ -34,7 +34,8 @@ pub(crate) fn initcalls_without_levels(boot: &mut Placing<'_>) {
     boot.timeline.boundary(then, last, error, "kernel log: the last initcall returned");
 }
 
-/// Whether the kernel says so in a message after `last`: `smp: Brought up 1 node, 4 CPUs`, `Brought up 1 CPUs`.
+/// True if the kernel reports the started CPUs at `last` or later: `smp: Brought up 1 node, 4 CPUs`, `Brought up 1
+/// CPUs`.
 fn other_cpus_started_after(boot: &Placing<'_>, last: Ns) -> bool {
     let names = &boot.timeline.names;
     let said = |text: &str| text.contains("Brought up ") && text.contains("CPU");

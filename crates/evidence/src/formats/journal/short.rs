@@ -6,10 +6,10 @@
 //! -- Boot e7c77a60f35b4e7288600b4bbf632929 --                before each boot but the first
 //! ```
 //! (systemd's `src/shared/logs-show.c`, output_short.) With `--no-hostname` the host is missing. A message's further lines are indented.
-//! Priorities and the numbers of messages are not in it: what systemd says of a unit is told by its words.
+//! It has no priorities and no message numbers: systemd's messages about units are recognised by their words.
 //!
-//! The form looks like a kernel's own log, but services speak in it too. All lines of a journal are of one host and say who
-//! speaks, and that is how it is told from one.
+//! The form looks like a kernel's own log, but it also has the messages of services. All lines of a journal name the
+//! same host, and each names its sender. This distinguishes it from a kernel's log.
 
 use super::{Entry, FIELD_BYTES_MAX, Journal, Kind, MESSAGE_BYTES_MAX, NAME, text};
 use crate::formats::kernel_log::{Prefix, after_date, after_stamp};
@@ -20,14 +20,14 @@ use timeline::{DiagnosticKind, Diagnostics, Ns};
 
 /// Lines that are looked at to know the form.
 const LOOKED_AT: usize = 500;
-/// All but one in so many have to be of the form: who speaks may have a name that is no word.
+/// At most one line in this number may have another form: a sender's name can have several words.
 const OTHERS: usize = 20;
-/// What `journalctl` calls the kernel.
+/// The kernel's name in `journalctl`'s lines.
 const KERNEL: &[u8] = b"kernel";
 /// Priorities are not printed: as a message without one.
 const INFORMATION: u8 = 6;
 
-/// Who said what.
+/// A message and its sender.
 struct Said<'a> {
     host: &'a [u8],
     by: &'a [u8],
@@ -48,7 +48,8 @@ fn said(rest: &[u8]) -> Option<Said<'_>> {
     (is_name(host) && !by.is_empty() && is_name(by)).then_some(Said { host, by, pid, message })
 }
 
-/// Whether lines that `begins` leaves the rest of are a journal's, and what of it is the kernel's.
+/// True if the lines are a journal's. `begins` returns the rest of a line behind its time, if it has one. `is_kernels`
+/// is true for a message that the kernel can have in such a journal.
 fn is_journal<'a>(
     bytes: &'a [u8],
     begins: impl Fn(&'a [u8]) -> Option<&'a [u8]>,
@@ -61,22 +62,22 @@ fn is_journal<'a>(
         all += 1;
         let Some(said) = begins(line).and_then(said) else { continue };
         fit += usize::from(*host.get_or_insert(said.host) == said.host);
-        // A driver's device looks like a host and who speaks there: `[    1.5] pci 0000:00:01.0: …`.
+        // A driver and its device look like a host and a sender: `[    1.5] pci 0000:00:01.0: …`.
         speakers += usize::from(match said.by {
             KERNEL if said.pid.is_none() => is_kernels(said.message),
-            // A kernel's log has such lines too, of whoever writes into it, and without a host.
+            // A kernel's log has such lines too, from programs that write into it, but without a host.
             _ => said.pid.is_some() && !said.host.is_empty(),
         });
     }
     speakers > 0 && fit + all / OTHERS >= all
 }
 
-/// Whether bytes are a journal with the kernel's clock.
+/// True if bytes are a journal with the kernel's clock.
 pub(super) fn is_monotonic(bytes: &[u8]) -> bool {
     is_journal(bytes, |line| after_stamp(line).map(|(_, rest)| rest), |_| true)
 }
 
-/// Whether bytes are a journal of which only the wall clock's times are left. A log of syslog's has the kernel's stamps, too.
+/// True if bytes are a journal with times of the wall clock only. A file of syslog also has the kernel's stamps.
 pub(crate) fn is_dated(bytes: &[u8]) -> bool {
     let is_without_stamp = |message: &[u8]| !Prefix::strip(message).0.stamped;
     let has_stamp = || {
@@ -226,7 +227,7 @@ mod tests {
                 .collect();
             assert!(is_dated(text.as_bytes()), "{text}");
         }
-        // syslog's file of the kernel's messages, and a serial line that somebody stamped.
+        // syslog's file of the kernel's messages, and a serial line that a logger stamped.
         assert!(!is_dated(b"Nov 21 10:11:12 box kernel: [    0.260204] smp: up\nNov 21 10:11:12 box sshd[7]: up\n"));
         assert!(!is_dated(b"Nov 21 10:11:12 [    0.260204] smp: up\nNov 21 10:11:12 pci 0000:00:01.0: up\n"));
     }

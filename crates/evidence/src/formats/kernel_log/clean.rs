@@ -31,7 +31,7 @@ impl Cleaner {
     }
 }
 
-/// Whether a text has anything that would be taken out of it.
+/// True if a text has characters that [`Cleaner`] takes out.
 pub(crate) fn is_unclean(text: &[u8]) -> bool {
     // No short-circuit, so that this becomes a loop over vectors.
     text.iter().fold(false, |any, &b| any | is_control(b))
@@ -42,8 +42,8 @@ fn is_control(b: u8) -> bool {
     (b < 0x20 && b != b'\t') || b == 0x7f
 }
 
-/// What follows an escape sequence, of which `text` is what follows the escape character (ECMA-48:
-/// CSI ends with 0x40..0x7e, a string such as OSC with BEL or the next escape, others are short).
+/// The rest of `text` behind an escape sequence. `text` begins behind the escape character (ECMA-48: CSI ends with
+/// 0x40..0x7e, a string such as OSC with BEL or the next escape, others are short).
 fn after_escape(text: &[u8]) -> &[u8] {
     let length = match text.first() {
         Some(b'[') => 1 + text[1..].iter().take_while(|b| (0x20..0x40).contains(*b)).count() + 1,

@@ -7,7 +7,7 @@
 use super::KernelLog;
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
-/// CPUs' clocks differ by less, and a message may wait for another so long.
+/// Clocks of CPUs differ by less than this, and a message waits for another one at most this long.
 const APART_MAX: Ns = Ns::from_ms(50);
 
 /// Takes off the stamps that do not fit.
@@ -32,9 +32,9 @@ pub(super) fn unstamp(file: &str, log: &mut KernelLog, diagnostics: &mut Diagnos
     }
 }
 
-/// Which of them are in one longest run that never falls. `O(n log n)`.
+/// True for each stamp that is in one longest run that never falls. `O(n log n)`.
 fn longest_rise(stamps: &[Ns]) -> Vec<bool> {
-    // The last of the lowest run of each length, and who stands before each in its run.
+    // The last stamp of the lowest run of each length, and for each stamp the one before it in its run.
     let mut ends: Vec<usize> = Vec::new();
     let mut previous: Vec<Option<usize>> = Vec::with_capacity(stamps.len());
     for (at, stamp) in stamps.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Stamps that somebody between the serial line and the file put before each line.
+//! Stamps that a program between the serial line and the file put before each line.
 //!
 //! ```text
 //! [0.000002 0.000002] text               grabserial -t: since its start, since the last line
@@ -22,7 +22,7 @@ use timeline::Ns;
 struct Read {
     ns: i64,
     wraps_after_ns: Option<i64>,
-    /// How long after the line before, if that is said too.
+    /// The time since the line before, if the logger prints it too.
     since_last_ns: Option<i64>,
 }
 
@@ -59,7 +59,8 @@ const FORMS: [(&str, Strip); 8] = [
 /// Lines looked at to choose a form.
 const LINES_LOOKED_AT: usize = 1000;
 
-/// A line that is so much earlier than its distance from the line before says: the clock began again. Far above rounding.
+/// The clock began again if a stamp is earlier than expected by more than this, which is far above rounding. The stamp
+/// before and the printed time since then give the expected one.
 const AGAIN_NS: i64 = 1_000_000;
 
 /// The form of a file's stamps, and its clock.
@@ -68,7 +69,7 @@ pub(crate) struct Loggers {
     form: Option<(&'static str, Strip)>,
     first: Option<i64>,
     last: i64,
-    /// What was added because the clock began again.
+    /// The sum of the times that were added because the clock began again.
     wrapped: i64,
     has_origin: bool,
 }
@@ -235,8 +236,8 @@ fn date_and_time(line: &[u8]) -> Option<(Read, &[u8])> {
     Some((read, rest.strip_prefix(b" ")?))
 }
 
-/// What follows the date that a line begins with: `Nov 21 10:11:12`, `2026-11-21T10:11:12+0000`, `Sat 2026-11-21 10:11:12 UTC`, or seconds
-/// since 1970.
+/// The rest of a line behind the date that it begins with: `Nov 21 10:11:12`, `2026-11-21T10:11:12+0000`,
+/// `Sat 2026-11-21 10:11:12 UTC`, or seconds since 1970.
 pub(crate) fn after_date(line: &[u8]) -> Option<&[u8]> {
     /// There was a journal nowhere before 2001.
     const SINCE_NS: i64 = 1_000_000_000_000_000_000;

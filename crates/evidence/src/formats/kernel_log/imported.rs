@@ -14,7 +14,8 @@ const STRAYS_MAX: usize = 8;
 /// Words of the message with which Linux starts another kernel by kexec.
 const STARTS_ANOTHER: &str = "Starting new kernel";
 
-/// Whether a stamp is a whole number of ticks of a clock that counts timer interrupts, as printk cuts it to microseconds.
+/// True if a stamp is a whole number of ticks of a clock that counts timer interrupts, as printk cuts it to
+/// microseconds.
 fn is_whole_ticks(stamp: Ns) -> bool {
     const HZ: [i128; 4] = [100, 250, 300, 1000];
     let us = i128::from(stamp.0 / 1000);
@@ -134,7 +135,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether stamps go down more often than up, and the banner comes last.
+    /// True if stamps go down more often than up, and the banner comes last.
     pub(super) fn is_newest_first(&self) -> bool {
         if self.banners.last() != self.log.lines.len().checked_sub(1).as_ref() {
             return false;

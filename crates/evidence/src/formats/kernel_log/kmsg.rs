@@ -1,8 +1,8 @@
 //! `/dev/kmsg` records: `priority,sequence,microseconds,flags[,caller=T1];text`.
 //!
-//! What cannot be printed is escaped as `\xNN` (a backslash is `\x5c`), so a record is one line;
+//! Bytes that cannot be printed are escaped as `\xNN` (a backslash is `\x5c`), so a record is one line;
 //! lines that begin with a space carry the device it is about. Sequence numbers have no gaps unless
-//! records were lost. Stamps may have a fraction (`1500002.750`) where somebody knew nanoseconds.
+//! records were lost. Stamps may have a fraction (`1500002.750`) where their writer knew nanoseconds.
 
 use super::{COMMENTS_MAX, Caller, Line, MESSAGE_BYTES_MAX, Reader};
 use crate::input::text::{Lines, lossy, number};

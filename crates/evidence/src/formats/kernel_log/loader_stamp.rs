@@ -108,7 +108,7 @@ impl LoaderStamp {
         &FORMS[usize::from(self.form)]
     }
 
-    /// Who stamped.
+    /// The name of the program that stamped.
     pub(crate) fn program(self) -> &'static str {
         self.form().program
     }

@@ -1,4 +1,4 @@
-//! A log that somebody put into a mail: quoted with `> `, and its long lines wrapped.
+//! A log in a mail: quoted with `> `, and its long lines wrapped.
 //!
 //! ```text
 //! > [    0.270363] initcall init_workqueues+0x0/0x39c returned 0 after 9765
@@ -10,14 +10,14 @@
 use super::prefix::Prefix;
 use crate::input::text::Lines;
 
-/// Where mail programs wrap, in characters: they leave no line longer than that if they can.
+/// Mail programs leave no line longer than this if they can, in characters.
 const WRAPPED_AT: usize = 72;
 /// A line longer than this was not wrapped.
 const WIDEST: usize = 80;
-/// In so many lines the first with a stamp is looked for.
+/// The first line with a stamp is searched for in this number of lines.
 const LINES_LOOKED_AT: usize = 1000;
 
-/// Whether the first line with a stamp is quoted.
+/// True if the first line with a stamp is quoted.
 pub(super) fn is_quoted(bytes: &[u8]) -> bool {
     let stamped = |line: &[u8]| Prefix::strip(unquote(line)).0.stamp.is_some();
     let mut lines = Lines::new(bytes).take(LINES_LOOKED_AT).map(|line| line.bytes);
@@ -32,10 +32,10 @@ pub(super) fn unquote(mut line: &[u8]) -> &[u8] {
     line
 }
 
-/// Whether a line may go on in the next one.
+/// A line that may go on in the next one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Wrap {
-    /// How long it is; none if it cannot.
+    /// The line's width, in bytes; `None` if it cannot go on.
     width: Option<usize>,
 }
 
@@ -48,7 +48,7 @@ impl Wrap {
         Wrap { width: (open && width <= WIDEST).then_some(width) }
     }
 
-    /// Whether the next line belongs to it: its first word had no room there.
+    /// True if the next line belongs to it: its first word had no room there.
     pub(super) fn goes_on(self, next: &[u8]) -> bool {
         let word = next.split(|&b| b == b' ').next().map_or(0, <[u8]>::len);
         self.width.is_some_and(|width| width + 1 + word > WRAPPED_AT)

@@ -1,4 +1,4 @@
-//! What stands before a message's text: level, stamp, caller.
+//! The prefix of a message's text: level, stamp, caller.
 //!
 //! ```text
 //! <6>[    1.234567][   T17] text        printk on a console
@@ -11,7 +11,7 @@ use super::{Caller, vendor};
 use crate::input::text::{number, skip_spaces};
 use timeline::Ns;
 
-/// What was found before a text.
+/// The parts that stand before a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Prefix {
     pub stamp: Option<Ns>,

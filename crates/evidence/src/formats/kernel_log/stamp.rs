@@ -23,7 +23,7 @@ pub(super) fn stamp(text: &[u8]) -> Option<(i64, &[u8])> {
     (digits >= 3).then_some((i64::try_from(ns).ok()?, rest))
 }
 
-/// What a line begins with that has a stamp and no level, and what follows: a stamp of 0.000000 is 0.
+/// The stamp that a line without a level begins with, and the rest of the line. A stamp of 0.000000 is 0.
 pub(crate) fn after_stamp(text: &[u8]) -> Option<(Ns, &[u8])> {
     let (ns, rest) = stamp(text)?;
     Some((Ns(ns), rest.strip_prefix(b" ")?))
@@ -32,7 +32,7 @@ pub(crate) fn after_stamp(text: &[u8]) -> Option<(Ns, &[u8])> {
 /// The shortest that printk prints is `[    1.234567]`; one cut a little still counts.
 const GLUED_STAMP_BYTES_MIN: usize = 10;
 
-/// Where in a message's text another one begins, with its level.
+/// The offset in a message's text at which another message begins, with its level.
 pub(super) fn find_glued(text: &[u8]) -> Option<usize> {
     memchr::memchr_iter(b'[', text)
         .find_map(|at| {

@@ -1,4 +1,4 @@
-//! What kernels of some vendors print between the stamp and a message's text.
+//! The prefixes that kernels of some vendors print between the stamp and a message's text.
 //!
 //! ```text
 //! [    6.09]  [0:           init:    1] text      Samsung, Rockchip: CPU, thread, its id; also `I[0: …]`

@@ -5,7 +5,7 @@ use crate::input::text::{lossy, number};
 use serde::Deserialize;
 use timeline::Ns;
 
-/// What a line says.
+/// The content of a line.
 pub(super) enum Line {
     Finished(Finished),
     /// The default target, and when, since user space began.
@@ -68,7 +68,7 @@ pub(super) fn of_journal(text: &[u8]) -> &[u8] {
     if is_said { &text[at..] } else { text }
 }
 
-/// Whether a line is one of these, or should be. Cheap for those that are not.
+/// True if a line is one of these, or should be one. Cheap for all other lines.
 pub(super) fn claims(text: &[u8]) -> bool {
     let text = of_journal(text);
     match text.iter().find(|byte| !byte.is_ascii_whitespace()) {
@@ -96,13 +96,13 @@ pub(super) fn is_damaged_link(text: &[u8]) -> bool {
     has_corner && time().is_some_and(|time| time.first().is_some_and(u8::is_ascii_digit)) && link(text).is_none()
 }
 
-/// Whether the JSON of units may begin here: `[{"name":…`, or a `[` alone where it is printed prettily.
+/// True if the JSON of units may begin here: `[{"name":…`, or a `[` alone where it is printed prettily.
 pub(super) fn begins_json(text: &[u8]) -> bool {
     let text = text.trim_ascii();
     text == b"[" || (text.starts_with(b"[{") && is_json(text))
 }
 
-/// Whether a line is of that JSON for sure.
+/// True if a line is certainly of that JSON.
 pub(super) fn is_json(text: &[u8]) -> bool {
     const LOOKED_AT: usize = 4096;
     let text = text.trim_ascii_start();
@@ -182,7 +182,7 @@ fn marked<'a>(text: &'a [u8], mark: &[u8]) -> Option<(Option<Ns>, &'a [u8])> {
     }
 }
 
-/// How deep a line hangs in the tree: two columns for each branch above it.
+/// A line's depth in the tree, and the rest of the line. Each branch above it takes two columns.
 fn tree(mut text: &[u8]) -> (usize, &[u8]) {
     const BRANCHES: [&[u8]; 8] =
         ["└─".as_bytes(), "├─".as_bytes(), "│ ".as_bytes(), b"`-", b"|-", b"| ", b"  ", "\u{a0}\u{a0}".as_bytes()];
@@ -195,7 +195,7 @@ fn tree(mut text: &[u8]) -> (usize, &[u8]) {
 
 /// A unit's name, and what follows it.
 fn unit(text: &[u8]) -> Option<(String, &[u8])> {
-    // The characters that systemd allows in a name; a cut column ends in `…`, which is none.
+    // The characters that systemd allows in a name. A cut column ends in `…`, which it does not allow.
     let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b":-_.\\@".contains(byte);
     let length = text.iter().take(NAME_MAX + 1).take_while(|byte| is_name(byte)).count();
     let (name, rest) = text.split_at(length);

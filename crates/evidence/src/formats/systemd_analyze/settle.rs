@@ -1,4 +1,4 @@
-//! Of what systemd says of itself, what `systemd-analyze` would print of it: the stages, the times of units, and the chain.
+//! Works out of systemd's own state what `systemd-analyze` would print: the stages, the times of units, and the chain.
 //!
 //! A unit of the chain waited for the last one, of those that it is ordered after, that was active before it was started.
 //! `systemd-analyze critical-chain` also takes one that was active later, which nothing can have waited for.
@@ -10,7 +10,7 @@ use timeline::{DiagnosticKind, Diagnostics, Ns};
 
 /// A chain is as long as units are ordered one after the other: more is a circle, or none of systemd's.
 const LINKS_MAX: usize = 1 << 10;
-/// What systemd starts where nothing else is asked for.
+/// The target that systemd starts unless another is requested.
 const DEFAULT_TARGET: &str = "default.target";
 
 impl Analysis {
@@ -47,20 +47,21 @@ impl Analysis {
         states.into_iter().find(|state| !state.units.is_empty())
     }
 
-    /// What the manager did of its own: what, from when, until when.
+    /// The manager's own work: the name of each part, its start and its end.
     pub(crate) fn work(&self) -> impl Iterator<Item = (&'static str, Ns, Ns)> + '_ {
         let manager = Some(&self.state.exact.manager).filter(|manager| !manager.is_contained);
         let work = manager.into_iter().flat_map(|manager| WORK.iter().zip(manager.work));
         work.filter_map(|((.., what), (start, end))| Some((*what, start?, end?))).filter(|(_, start, end)| start < end)
     }
 
-    /// When a unit was active, if its times are told and it was before the boot was done.
+    /// The time when a unit was active, at most the end of the boot. `None` if it is unknown, or systemd's state has no
+    /// units.
     pub(crate) fn active(&self, unit: &str) -> Option<Ns> {
         self.told()?;
         self.times.iter().find(|times| times.unit == unit).map(|times| times.activated)
     }
 
-    /// Who says it.
+    /// The name of the source, for the evidence of a boundary.
     pub(crate) fn says(&self) -> &'static str {
         if self.resolution == Resolution::Microseconds { "systemd" } else { super::NAME }
     }

@@ -1,5 +1,5 @@
-//! What systemd says of itself and of each unit: as `systemctl show '*'` and `systemctl show` print it, as `systemd-analyze dump`
-//! does, or as `bootscope capture` asks for it over D-Bus.
+//! The state of systemd and of each unit: as `systemctl show '*'` and `systemctl show` print it, as
+//! `systemd-analyze dump` does, or as `bootscope capture` requests it over D-Bus.
 //!
 //! ```text
 //! UserspaceTimestampMonotonic=2022733            show: the manager, whose block has no Id
@@ -33,7 +33,7 @@ const NAMES_MAX: usize = 1 << 12;
 /// Names in all orders together: as many as a hundred for each of twenty thousand units.
 const ALL_NAMES_MAX: usize = 1 << 21;
 
-/// A stamp on the manager's clock: none where it never happened.
+/// A stamp on the manager's clock; `None` if the event never happened.
 pub(crate) type Stamp = Option<Ns>;
 
 /// Stretches that the manager stamps of its own work, by the words of its properties, and what they are called.
@@ -43,45 +43,42 @@ pub(crate) const WORK: [(&str, &str, &str); 3] = [
     ("UnitsLoadStart", "UnitsLoadFinish", "load units"),
 ];
 
-/// What the manager says of itself.
+/// The manager's own properties.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Manager {
-    /// How long before the kernel the firmware began.
+    /// The time from the start of the firmware to that of the kernel.
     pub firmware: Stamp,
-    /// How long before the kernel the loader began.
+    /// The time from the start of the loader to that of the kernel.
     pub loader: Stamp,
-    /// When the initrd's systemd began.
+    /// The start of the initrd's systemd.
     pub initrd: Stamp,
-    /// When the root's systemd began.
+    /// The start of the root's systemd.
     pub userspace: Stamp,
-    /// When its first transaction was done.
+    /// The end of its first transaction.
     pub finish: Stamp,
-    /// From when to when it did each part of [`WORK`].
+    /// Start and end of each part of [`WORK`].
     pub work: [(Stamp, Stamp); 3],
-    /// Whether it runs in a container, whose kernel it did not see start.
+    /// True if it runs in a container, whose kernel it did not see start.
     pub is_contained: bool,
 }
 
-/// What it says of a unit.
+/// The properties of a unit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Unit {
-    /// Its name, and others that it goes by.
     pub name: String,
     /// Its other names.
     pub aliases: Vec<String>,
-    /// When it last began to start.
+    /// The last time that it began to start.
     pub inactive_exit: Stamp,
-    /// When it was last active.
+    /// The last time that it became active.
     pub active_enter: Stamp,
-    /// When it was last done.
+    /// The last time that it became inactive.
     pub inactive_enter: Stamp,
-    /// Whether it has failed.
     pub failed: bool,
     /// Units that it is ordered after.
     pub after: Vec<String>,
     /// Units that it requires, binds to, or needs to be there.
     pub requires: Vec<String>,
-    /// Units that it wants.
     pub wants: Vec<String>,
     /// Its main process.
     pub main_pid: Option<u64>,
@@ -89,16 +86,15 @@ pub(crate) struct Unit {
     pub control_group: String,
 }
 
-/// All that was said.
+/// The properties of the manager and of all units.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct State {
-    /// Of the manager.
     pub manager: Manager,
-    /// Of units, in the order of the text.
+    /// In the order of the text.
     pub units: Vec<Unit>,
 }
 
-/// How a text goes on.
+/// The kind of the text that the next line belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Within {
     /// The properties of one object; the unit so far.
@@ -111,16 +107,16 @@ enum Within {
 /// Reads texts, one after the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reader {
-    /// What a `systemctl show` said: stamps are exact.
+    /// The state from `systemctl show`, with exact stamps.
     pub exact: State,
-    /// What a dump said: stamps are whole seconds.
+    /// The state from a dump, with stamps in whole seconds.
     pub wall: State,
     within: Within,
     unit: Unit,
     names: usize,
 }
 
-/// Whether a line is of such a text for sure.
+/// True if a line is certainly of such a text.
 pub(crate) fn is_line(line: &[u8]) -> bool {
     if line.starts_with(b"-> Unit ") || line.starts_with(b"Timestamp ") && dump_manager(line).is_some() {
         return true;
@@ -197,7 +193,7 @@ impl Reader {
         }
     }
 
-    /// What was read of a text that ends here.
+    /// Ends a text and keeps its last unit.
     pub(crate) fn end(&mut self, place: impl FnOnce() -> String, diagnostics: &mut Diagnostics) {
         self.end_unit(place, diagnostics);
         // Without the kernel's zero they are dates.
@@ -207,7 +203,7 @@ impl Reader {
         self.within = Within::Show;
     }
 
-    /// Whether nothing was said.
+    /// True if no property was read.
     pub(crate) fn is_empty(&self) -> bool {
         let says = |state: &State| state.units.is_empty() && state.manager == Manager::default();
         says(&self.exact) && says(&self.wall)
@@ -332,7 +328,7 @@ impl Reader {
 }
 
 impl State {
-    /// What its times count from: in a container the manager's own start.
+    /// The zero of its times: in a container the manager's own start.
     pub(crate) fn zero(&self) -> Ns {
         Some(&self.manager)
             .filter(|manager| manager.is_contained)
@@ -342,7 +338,8 @@ impl State {
 }
 
 impl Unit {
-    /// When its last start began, and when that was over: active, or done, or failed; none while it goes on.
+    /// The time when its last start began, and the time when it ended: the unit was active, done or failed. The end is
+    /// `None` while the start goes on.
     pub(crate) fn times(&self) -> Option<(Ns, Stamp)> {
         let start = self.inactive_exit.or(self.active_enter)?;
         let over = [self.active_enter, self.inactive_enter].into_iter().flatten().filter(|at| *at >= start).min();

@@ -28,7 +28,7 @@ pub(crate) fn tell(analysis: &Analysis, origin: Ns, timeline: &mut Timeline) {
         let (start, settled) = (origin + times.activating, origin + times.activated);
         let start = Some(start).filter(|start| *start < settled);
         match known.get(&*times.unit) {
-            // Of a dump, the times that something else has in full.
+            // The JSON's times replace a dump's whole seconds, but not exact stamps.
             Some(&place) if !analysis.state.exact.units.is_empty() => _ = place,
             Some(&place) => (found[place].start, found[place].settled) = (start, Some(settled)),
             None => {
@@ -50,8 +50,8 @@ pub(crate) fn tell(analysis: &Analysis, origin: Ns, timeline: &mut Timeline) {
     timeline.units.sort_by_key(said);
 }
 
-/// How much later than a kernel's log systemd's stamps put what both tell of. systemd logs a little after it takes the time, so of many
-/// the early ones say it.
+/// The offset that joins systemd's stamps to a kernel's log, by the events that both have. systemd logs an event a
+/// little after it takes the time, so the offset is that of the early ones among many.
 pub(crate) fn later(analysis: &Analysis, origin: Ns, timeline: &Timeline) -> Ns {
     /// Fewer may all be late.
     const AGREE_MIN: usize = 8;
@@ -105,7 +105,7 @@ fn add_links<'a>(
     }
 }
 
-/// What the chain says of who waited for whom.
+/// Orders each unit of the chain after the unit that it waited for.
 fn order_by_chain(analysis: &Analysis, known: &HashMap<&str, usize>, found: &mut [ServiceUnit]) {
     let mut above: Vec<(usize, usize)> = Vec::new();
     for link in &analysis.chain {

@@ -3,7 +3,7 @@
 use crate::input::text::number;
 use timeline::Ns;
 
-/// What systemd's `Virtualization` calls what is a container and no machine (`systemd-detect-virt --list`).
+/// The values of systemd's `Virtualization` for a container, not a machine (`systemd-detect-virt --list`).
 const CONTAINERS: [&[u8]; 10] = [
     b"systemd-nspawn",
     b"lxc-libvirt",
@@ -51,7 +51,7 @@ pub(super) fn whole(seconds: i64) -> Ns {
     Ns(seconds.saturating_mul(1_000_000_000))
 }
 
-/// How long after `zero` that is; none where it is before, or there is no zero.
+/// The time from `zero` to `seconds`; `None` if that is negative, or there is no zero.
 pub(super) fn since(zero: Option<i64>, seconds: i64) -> Option<Ns> {
     Some(seconds - zero?).filter(|since| *since >= 0).map(whole)
 }

@@ -1,11 +1,11 @@
-//! When the kernel's messages arrived on the console. It places nothing.
+//! The times at which the kernel's messages arrived on the console. It places nothing.
 
 use crate::formats::kernel_log::{KernelLog, Line};
 use crate::input::index::Index;
 use hashbrown::HashMap;
 use timeline::Ns;
 
-/// When a message arrived on the console, which is all that is known of those from before the kernel's clock ran.
+/// The source of arrival times. A message from before the kernel's clock ran has no other time.
 pub(super) enum Arrivals<'a> {
     Unknown,
     /// The log is the console.

@@ -115,8 +115,9 @@ fn counts_from_power_on(places: &Places<'_>, first: &Line, at: Ns, boot: &mut Pl
     boot.timeline.boundary(Phase::BeforeTheKernel, Ns::ZERO.min(at), error, &shown);
 }
 
-/// Where the kernel does not say that it runs process 1, the first message of a program shows that it does: kernels before 4.19
-/// do not say it, and a log may lack its beginning. Process 1 began between what the kernel said before and that message.
+/// Finds the start of process 1. Kernels before 4.19 print no message for it, and a log may lack its beginning: then
+/// the first message of a program shows that process 1 runs. It began between the kernel's last message before that and
+/// this message.
 fn program_ran(places: &Places<'_>, from: u32, boot: &mut Placing<'_>) {
     let log = places.log;
     let says_run = |line: &Line| log.text(line).starts_with("Run ") && log.text(line).ends_with(" as init process");

@@ -1,7 +1,8 @@
-//! What firmware and boot loaders print on the console before the kernel. None of it has a stamp: each line is placed by its
-//! arrival, and from one line to the next is a span of the firmware's. Of a board it is all that is known of them.
+//! The lines that firmware and boot loaders print on the console before the kernel. They have no stamps: each line is
+//! placed by its arrival, and the stretch to the next line is a span of the firmware's. A board gives no other evidence
+//! of them.
 //!
-//! U-Boot, barebox, coreboot and others say who they are when they begin; that line begins the phase `loader`.
+//! U-Boot, barebox, coreboot and others print their names when they begin; that line begins the phase `loader`.
 //!
 //! A kernel that prints nothing begins where a loader says that it hands over.
 //!
@@ -21,21 +22,21 @@ use crate::input::index::Index;
 use crate::input::text::shorten;
 use timeline::{Diagnostics, Ns, Phase, TrackKind};
 
-/// How boot loaders begin that load a kernel; what runs before them is firmware (U-Boot's SPL is).
+/// Words in the first line of boot loaders that load a kernel. Programs before these are firmware (U-Boot's SPL is).
 const LOADERS: [&str; 7] =
     ["[TegraBoot]", "welcome to lk", "U-Boot 2", "barebox 2", "GNU GRUB", "Welcome to GRUB", "=== systemd-boot"];
-/// What a kernel's own first code prints before the kernel can.
+/// Words that a kernel's own first code prints before the kernel can print.
 const UNPACKS: [&str; 2] = ["Uncompressing Linux", "Decompressing Linux"];
 
-/// What U-Boot and barebox print last, in lower case (`bootm`, `go`, and two of `bootefi`'s): what follows is another program's, whether
-/// or not that prints.
+/// The last words of U-Boot and barebox, in lower case (`bootm`, `go`, and two of `bootefi`'s). Another program runs
+/// after them, even if it prints nothing.
 const HANDS_OVER: [&str; 4] =
     ["starting kernel", "## starting application at", "## starting efi application at", "booting /efi\\"];
 /// The line on which U-Boot waits for commands.
 const PROMPTS: [&str; 2] = ["=>", "U-Boot>"];
 
-/// The number of the kernel's first line, or of the first one that may be its. Where a loader waits for commands, all lines are before
-/// it; none where nothing of this is there.
+/// The number of the kernel's first line, or of the first one that may be its. If a loader waits for commands, all
+/// lines are before it. `None` if the log shows no kernel, no hand-over and no waiting loader.
 pub(super) fn kernel_line(log: &KernelLog) -> Option<u32> {
     let is_kernels = |line: &&Line| {
         let text = log.text(line);
@@ -67,7 +68,7 @@ pub(super) fn hands_over(text: &str) -> bool {
     HANDS_OVER.iter().any(|words| text.get(..words.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(words)))
 }
 
-/// Whether a boot loader begins with this line. Noise of the supply may stand before it.
+/// True if a boot loader begins with this line. Noise of the power supply may stand before it.
 pub(super) fn begins_loader(text: &str) -> bool {
     LOADERS.iter().any(|words| text.contains(words))
 }
@@ -158,7 +159,7 @@ pub(super) fn place(
 ) {
     let before = || log.lines.iter().filter(|line| line.number < kernel);
     let error = boot.arrival_error();
-    // Of a loader that loads itself anew, the first time counts.
+    // If a loader loads itself anew, its first start counts.
     let loader = before().find(|line| begins_loader(log.text(line)) && boot.start_of(Phase::Loader).is_none());
     if let Some((line, at)) = loader.and_then(|line| Some((line, arrival(line)?))) {
         let evidence = format!("console: “{}”", shorten(log.text(line)));
@@ -193,7 +194,7 @@ fn stages(file: &File, index: &Index, kernel_at: u64, diagnostics: &mut Diagnost
     let Some(printed) = report.and_then(|at| index.arrival(at as u64)) else { return Vec::new() };
     let kernel_at = usize::try_from(kernel_at).map_or(file.bytes.len(), |at| at.min(file.bytes.len()));
     let bootstage = bootstage::read(&file.name, &file.bytes[..kernel_at], diagnostics);
-    // Of a report that is printed at another time, nobody knows how long before that its last stage was passed.
+    // If the report is printed at another time, the time since its last stage is not known.
     let Some(last) = bootstage.steps.last().filter(|_| bootstage.hands_over).map(|step| step.at) else {
         return Vec::new();
     };
