@@ -82,6 +82,7 @@ lint:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps -p tslog -p p2buddy -p vmem -p sampler
 	scripts/check-licences
 	scripts/check-circles
+	scripts/check-words
 	scripts/check-workflows
 
 # The tests that guard a change, also run by CI. The steps run one after the other, because tests that measure time fail
@@ -219,7 +220,7 @@ memory:
 fmt:
 	$(CARGO) fmt
 
-# Run it as a user who may write there, after `make build`: sudo make install PREFIX=/usr/local
+# It needs write access to PREFIX. Run it after `make build`: sudo make install PREFIX=/usr/local
 install:
 	@[ -x $(PROGRAM) ] || { echo "install: nothing built yet; run: make build"; exit 1; }
 	install -D -s $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/bootscope
