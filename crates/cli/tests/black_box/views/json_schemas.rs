@@ -112,9 +112,12 @@ fn the_page_describes_the_printed_documents() {
     schemas.check_part(&lost["warning_lines"][0], "WarningLine");
     check_lake(&mut schemas, &scratch, &slow);
     let unseen = schemas.unseen();
-    // Fields of a stock kernel, a hang, luck, a nearly equal remedy, a resumed bench, several rounds, sources, and
-    // ranges. These have their own tests.
-    const ELSEWHERE: [&str; 23] = [
+    // Fields of a stock kernel, a hang, luck, a nearly equal remedy, a resumed bench, several rounds, sources, ranges,
+    // an option that instructions cannot judge, and a variant without a trace. These have their own tests.
+    const ELSEWHERE: [&str; 26] = [
+        "Against.uncountable",
+        "Against.not_comparable",
+        "NotComparable.",
         "Bench.up_to",
         "Boot.milestones",
         "Evidence.purpose",

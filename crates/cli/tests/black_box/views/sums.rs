@@ -134,11 +134,17 @@ fn the_explained_share_leaves_out_every_row_of_a_phase() {
 
 #[test]
 fn the_tables_of_a_diff_add_up() {
-    let pairs = KEPT.iter().zip(KEPT.iter().skip(1)).chain([(&KEPT[4], &KEPT[2]), (&KEPT[1], &KEPT[0])]);
+    let pairs = KEPT.iter().enumerate().flat_map(|(n, before)| KEPT[n + 1..].iter().map(move |after| (before, after)));
+    let mut comparable = 0;
     for (before, after) in pairs {
         for top in ROW_LIMITS {
             let compared = run(bootscope("diff").args([kept(before), kept(after)]).args(["--top", top])).exits(0);
             let output = compared.text();
+            // Boots of different kinds of time have no table, and those of which one lacks a trace have no rows.
+            if output.split_whitespace().collect::<Vec<_>>().join(" ").contains("not comparable") {
+                break;
+            }
+            comparable += 1;
             let change = |title: &str, column: &str| assert_column(output, title, column).expect(title);
             let totals = ["phase", "where the boot path went"].map(|title| {
                 for column in ["before", "after"] {
@@ -150,6 +156,7 @@ fn the_tables_of_a_diff_add_up() {
             assert_eq!((totals[0], totals[1]), (functions, functions), "{before}, {after}\n{output}");
         }
     }
+    assert!(comparable >= 10 * ROW_LIMITS.len(), "{comparable} pairs and limits are comparable");
 }
 
 /// The printed time before, minus the saving, is the printed time after.
