@@ -110,7 +110,7 @@ fn in_real_logs_no_line_without_an_identity_changes() {
         // From a journal: its file, and its boot.
         "4d8080745ac04294a86c06f54eb1ce3d",
         "e7c77a60f35b4e7288600b4bbf632929",
-        // Who built a kernel, and where: names that stand for those in the public log.
+        // The builder of a kernel and the build host: replacements for the names in the public log.
         "m@h",
         "a@b",
         "root@host",
