@@ -1,7 +1,8 @@
 //! The time between one message of the kernel and the next, where no other evidence covers it.
 //!
 //! A kernel prints before it waits, or right after. So the gap behind a message is a row of the boot path, named by the message.
-//! It must not take time from evidence that says more: spans, a trace of the scheduler, or calls.
+//! It must not take time from evidence that says more: spans, a trace of the scheduler, or calls. The time behind several messages
+//! from before the kernel's clock ran is no row: any of them may have taken it.
 
 use crate::boot::Placing;
 use hashbrown::HashSet;
@@ -16,6 +17,7 @@ const MAX_ORIGIN_BYTES: usize = 24;
 pub(crate) fn place(boot: &mut Placing<'_>) {
     let init = boot.init();
     let first = boot.first_thread();
+    let stood_at = boot.clock_stood_at;
     let timeline = &mut boot.timeline;
     if !timeline.running.is_empty() || timeline.cpus_followed_until.is_some() {
         return;
@@ -39,7 +41,7 @@ pub(crate) fn place(boot: &mut Placing<'_>) {
         .iter()
         .zip(ends)
         .map(|(&(at, name), until)| (at, before_user_space(at, until), name))
-        .filter(|gap| gap.0 < gap.1 && !elided.contains(&gap.1))
+        .filter(|gap| gap.0 < gap.1 && !elided.contains(&gap.1) && Some(gap.0) != stood_at)
         .collect();
     for (from, to, message) in gaps {
         let name = if to - from < short { origin(timeline, message) } else { message };

@@ -26,6 +26,9 @@ pub(crate) struct Placing<'f> {
     pub clocks: Clocks,
     /// The time from power-on to the zero of the kernel's clock, if evidence taken elsewhere has it.
     pub kernel_clock_after: Ns,
+    /// The instant at which several messages stand because the kernel's clock did not run yet. They are in order, but the time that
+    /// each took is unknown.
+    pub clock_stood_at: Option<Ns>,
     /// The error of an event's time in the scheduler's evidence.
     pub trace_error: Ns,
     /// The thread that the kernel starts in; see [`Placing::first_thread`].
@@ -78,6 +81,7 @@ impl<'f> Placing<'f> {
             timeline,
             clocks: Clocks::default(),
             kernel_clock_after: Ns::ZERO,
+            clock_stood_at: None,
             trace_error: Ns::ZERO,
             first_thread: None,
             monotonic_after: Ns::ZERO,

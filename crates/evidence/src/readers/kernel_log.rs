@@ -420,6 +420,7 @@ fn messages(file: &str, places: &Places<'_>, from: u32, boot: &mut Placing<'_>) 
     let traced = timeline.spans.iter().any(|(_, s)| s.kind == SpanKind::Initcall);
     let name = timeline.names.intern("kernel log");
     let track = timeline.tracks.named(name, TrackKind::Console);
+    let mut before_clock = 0;
     // A hypervisor goes on printing beside the kernel.
     for line in log.lines.iter().filter(|line| line.number >= from && line.loader_stamp.is_none()) {
         let place_in_file = || format!("{file}:{}", line.number);
@@ -437,6 +438,10 @@ fn messages(file: &str, places: &Places<'_>, from: u32, boot: &mut Placing<'_>) 
         // A logger's stamp is as good as an arrival that was recorded.
         if line.stamp.is_none() && !(places.is_imported && (line.before_clock || line.host_stamp.is_some())) {
             timeline.diagnostics.note(DiagnosticKind::MessagesPlacedByArrival, place_in_file);
+        }
+        before_clock += u32::from(line.before_clock && line.host_stamp.is_none());
+        if before_clock == 2 {
+            boot.clock_stood_at = Some(at);
         }
         let name = timeline.names.intern(log.text(line));
         timeline.marks.push(Mark { at, name, track });

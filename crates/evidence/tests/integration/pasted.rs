@@ -74,3 +74,13 @@ fn whole_seconds_of_dmesg_have_phases_within_a_second() {
     assert_eq!(timeline.end.unwrap().evidence, EndEvidence::Process1Started);
     assert!(phases(&timeline).iter().all(|phase| phase.error >= Ns::from_ms(1000)));
 }
+
+#[test]
+fn time_behind_several_messages_from_before_the_clock_is_no_row_of_the_last() {
+    let timeline = imported(&["log/linux-6.1-kmsg.log"]);
+    let gaps = timeline.spans.iter().map(|(_, span)| span).filter(|span| span.kind == timeline::SpanKind::Message);
+    let first = gaps.min_by_key(|span| span.start).unwrap();
+    // Its first stamp other than 0.000000 is 0.413013, behind four messages with that one.
+    assert_eq!(first.start.0 / 1000, 413_013);
+    assert_eq!(phases(&timeline)[0].start, Ns::ZERO, "the early kernel begins with them");
+}
