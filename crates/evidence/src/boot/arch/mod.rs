@@ -72,12 +72,28 @@ pub(crate) fn counter_messages() -> impl Iterator<Item = (&'static str, &'static
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+    use crate::boot::regions::regions;
     use crate::boot::stage::Stage;
     use crate::formats::first_executions::Ending;
     use crate::formats::first_executions::tests::blocks;
     use ::arch::{Image, Linux, Qemu};
+
+    /// Compares the stages of these blocks (address, ending, target), their addresses, and the address of the kernel's entry.
+    pub(super) fn check_stages(
+        target: &str,
+        addresses: &[(u64, Ending, u64)],
+        expected: &[(Stage, u64)],
+        startup: Option<u64>,
+    ) {
+        let rows: Vec<_> = (0i64..).zip(addresses).map(|(us, &(a, ending, to))| (us, a, 4, ending, to, 1)).collect();
+        let mut run = blocks(&rows);
+        run.target = target.to_owned();
+        let got = regions(&run);
+        assert_eq!(got.iter().map(|r| (r.stage, r.address)).collect::<Vec<_>>(), expected);
+        assert_eq!(got.iter().find_map(|r| r.startup), startup);
+    }
 
     /// A made-up architecture: its kernel is the second block that runs.
     static STUB: Arch = Arch {

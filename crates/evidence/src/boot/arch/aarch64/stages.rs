@@ -68,20 +68,13 @@ fn efi_stub(before: &[Block]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::boot::regions::regions;
-    use crate::formats::first_executions::tests::blocks;
+    use crate::boot::arch::tests::check_stages;
     use Ending::*;
 
     const HIGH: u64 = 0xffff_8000_0800_0000;
 
-    /// Compares the stages, their addresses, and the address of `primary_entry`.
     fn check(addresses: &[(u64, Ending, u64)], expected: &[(Stage, u64)], startup: Option<u64>) {
-        let rows: Vec<_> = (0i64..).zip(addresses).map(|(us, &(a, ending, to))| (us, a, 4, ending, to, 1)).collect();
-        let mut run = blocks(&rows);
-        run.target = "aarch64".to_owned();
-        let got = regions(&run);
-        assert_eq!(got.iter().map(|r| (r.stage, r.address)).collect::<Vec<_>>(), expected);
-        assert_eq!(got.iter().find_map(|r| r.startup), startup);
+        check_stages("aarch64", addresses, expected, startup);
     }
 
     /// As seen on `-M virt -kernel Image`, shortened.

@@ -65,18 +65,12 @@ fn is_jumped_to(blocks: &[Block], i: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::boot::regions::regions;
-    use crate::formats::first_executions::tests::blocks;
+    use crate::boot::arch::tests::check_stages;
     use Ending::*;
 
-    /// Compares the stages, their addresses, and the address of `stext`.
     fn check(addresses: &[(u64, Ending)], expected: &[(Stage, u64)], startup: Option<u64>) {
-        let rows: Vec<_> = (0i64..).zip(addresses).map(|(us, &(a, ending))| (us, a, 4, ending, 0, 1)).collect();
-        let mut run = blocks(&rows);
-        run.target = "arm".to_owned();
-        let got = regions(&run);
-        assert_eq!(got.iter().map(|r| (r.stage, r.address)).collect::<Vec<_>>(), expected);
-        assert_eq!(got.iter().find_map(|r| r.startup), startup);
+        let addresses: Vec<_> = addresses.iter().map(|&(address, ending)| (address, ending, 0)).collect();
+        check_stages("arm", &addresses, expected, startup);
     }
 
     /// As seen on `-M virt -kernel zImage`, shortened.
