@@ -127,7 +127,7 @@ fn cell(name: &str, room: usize, edge: bool) -> String {
 fn rows(summary: &Summary, layout: Layout, out: &mut String) {
     let columns = [
         Column::new("most of the boot went to", Align::Left, Some(34)),
-        Column::new("time", Align::Right, Some(layout.time_width() + 2)),
+        Column::new("self", Align::Right, Some(layout.time_width() + 2)),
         Column::new("share", Align::Right, Some(7)),
         Column::new("what it is", Align::Left, None),
     ];
