@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// Write one HTML page that opens from disk, without a network
 ///
 /// For a recording, it has the boot path, all threads in order of time, merged stacks, the tables, the console, and
-/// what to do about the slow spots. For several recordings, it also compares them. For a bench, it has the results and
+/// the findings with their remedies. For several recordings, it also compares them. For a bench, it has the results and
 /// their plots.
 #[derive(clap::Args)]
 pub struct Args {

@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(page, PortHistory { listens: at(10, 1), connected: Some(Ns(40)), served: at(45, 6) });
         let unseen = history(true, 44, &refused_first);
         assert_eq!((unseen.connected, unseen.served), (Some(Ns(40)), None), "what was closed is another connection");
-        assert_eq!(history(false, 99, &refused_first).served, None, "a port needs nobody who serves");
+        assert_eq!(history(false, 99, &refused_first).served, None, "only a page is served");
     }
 
     #[test]

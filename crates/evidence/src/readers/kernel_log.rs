@@ -259,8 +259,8 @@ struct Heard<'f> {
 }
 
 impl Heard<'_> {
-    /// That number, where what is before it is placed as what ran before the kernel: firmware that has a port of its own says there
-    /// what it does, and the host's clock knows nothing of a deterministic boot.
+    /// That number, if the lines before it are those of firmware and loaders. It is `None` where firmware prints to a port of its
+    /// own, and in a deterministic boot, in which the arrival of a line is no time.
     fn follows_others(&self, boot: &Placing<'_>) -> Option<u32> {
         self.kernel.filter(|_| boot.is_hosted() && !*boot.firmware_has_port)
     }

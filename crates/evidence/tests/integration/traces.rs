@@ -209,7 +209,7 @@ fn a_softirq_in_its_own_thread_is_that_threads_work() {
     let between = [&earlier[..], &[enters, leaves, begins.clone(), wakes.clone(), ends.clone()]].concat();
     assert_eq!(woken_by(&between), "ksoftirqd/0#1", "who goes from one softirq to the next goes on");
     let lost = [&earlier[..], &[wakes]].concat();
-    assert_eq!(woken_by(&lost), "interrupt: timer or unnamed interrupt", "of none that the trace has");
+    assert_eq!(woken_by(&lost), "interrupt: timer or unnamed interrupt", "no interrupt in the trace woke it");
 }
 
 #[test]

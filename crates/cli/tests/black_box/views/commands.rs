@@ -324,7 +324,7 @@ fn quiet_and_verbose_print_less_and_more() {
     let affected = run(bootscope("show").arg(&incomplete)).exits(0).text().to_owned();
     assert!(
         affected.contains("164 kernel log records are missing"),
-        "what affects a figure is said at once: {affected}"
+        "a diagnostic that affects a figure has a line of its own: {affected}"
     );
     let all = show(&["-q", "--initcalls"]);
     assert!(all.contains("longest first"), "what is asked for by name comes all the same");

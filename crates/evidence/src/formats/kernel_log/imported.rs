@@ -155,8 +155,8 @@ impl Reader<'_> {
 
     /// A stamp earlier than the one before it: two CPUs' clocks, two boots in one file, or lines out of order.
     ///
-    /// The first one in a boot is none of these if all before it are whole ticks: until the kernel has found its counter, its
-    /// clock counts timer interrupts, and then it begins anew.
+    /// The first step back in a boot is not counted if all stamps before it are whole ticks: until the kernel has found its
+    /// counter, its clock counts timer interrupts, and then it begins anew.
     pub(super) fn note_steps_back(&mut self) {
         let mut before = Ns(i64::MIN);
         let mut counted_ticks = true;

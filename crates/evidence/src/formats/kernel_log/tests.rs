@@ -157,7 +157,7 @@ fn of_several_boots_the_last_counts() {
     let early = "[    0.000000] Linux version 5.10\n";
     check_imported(&format!("{early}{early}[    0.500000] b\n"), &["Linux version 5.10", "b"], 1, 0);
     check_imported(&format!("{first}{early}{early}"), &["Linux version 5.10"], 4, 0);
-    // What a program prints of the kernel has no stamp, and sparc64 stamps what it says before its banner.
+    // A program's line about the kernel has no stamp. sparc64 stamps the messages before its banner.
     check_imported("[    1.000000] a\nLinux version 6.1\n[    2.000000] b\n", &["a", "Linux version 6.1", "b"], 0, 1);
     check_imported("[    0.000011] P\n[    0.000066] Linux version 5\n", &["P", "Linux version 5"], 0, 0);
     // A program that writes to /dev/kmsg, and a log with its newest line first.

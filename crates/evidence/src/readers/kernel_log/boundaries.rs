@@ -80,7 +80,7 @@ fn kernel_begins(places: &Places<'_>, from: u32, boot: &mut Placing<'_>) {
     if !places.is_imported {
         return;
     }
-    // What ran before the kernel says when its clock began, which may be long before the first line of an excerpt.
+    // The account of firmware and loaders has the start of the kernel's clock, which may be long before an excerpt's first line.
     if let (Some(clock), true) = (places.clock, boot.kernel_clock_after > Ns::ZERO) {
         let zero = clock.to_ns(log_ticks(Ns::ZERO));
         boot.timeline.boundaries.retain(|boundary| boundary.phase != Phase::EarlyKernel);

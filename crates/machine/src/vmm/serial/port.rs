@@ -153,7 +153,7 @@ impl Port {
     fn connect(server: &Server, baud: Option<u32>) -> Result<Port, Error> {
         let refused = |why: &io::Error| {
             let why = format!(
-                ": {why}; check that the terminal server runs (ser2net?) and that nobody else is connected to this port"
+                ": {why}; check that the terminal server runs (ser2net?) and that no other program is connected to this port"
             );
             Error::refused(Field::Serial, text![format!("cannot connect to {server} for "), Field::Serial, why], "")
         };
