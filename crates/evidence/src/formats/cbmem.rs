@@ -9,14 +9,15 @@
 //!
 //! 11<tab>64231<tab>62002<tab>start of bootblock                          -T: id, µs since reset, µs since the line before, name
 //! ```
-//! (coreboot, `util/cbmem/cbmem.c`; meanings of the ids: `src/commonlib/include/commonlib/timestamp_serialized.h`.) Old
-//! versions print no brackets after the first stamp. Stamps are cut to whole microseconds. Payloads add stamps with ids
-//! from 1000 on.
+//! (coreboot, `util/cbmem/cbmem.c`; meanings of the ids: `src/commonlib/include/commonlib/timestamp_serialized.h`.) The tool sorts rows by
+//! time. Stamps of Intel's management engine (ids 940 to 990) can precede id 0. A row has no brackets if it is the first, or if the stamp
+//! of the row before is 0. Stamps are cut to whole microseconds. Payloads add stamps with ids from 1000 on.
 //!
 //! All of it happens before the kernel. [`crate::readers::before_kernel`] places it.
 
 use crate::formats::steps::{Step, Steps};
 use crate::input::text::{Lines, grouped_number, lossy, number, whole_number};
+use memchr::memmem;
 use timeline::{DiagnosticKind, Diagnostics, Ns, Phase};
 
 /// The program's name in views.
@@ -33,10 +34,12 @@ pub(crate) struct Entry<'a> {
     id: u64,
     us: u64,
     name: &'a [u8],
+    /// True for a form that no other format has. A row without brackets needs such a row, or the heading, beside it.
+    is_sure: bool,
 }
 
 /// Reads a row of `-t` or of `-T`.
-pub(crate) fn entry(line: &[u8]) -> Option<Entry<'_>> {
+fn entry(line: &[u8]) -> Option<Entry<'_>> {
     let line = line.trim_ascii();
     let (id, rest) = number(line).filter(|(id, _)| *id < 100_000)?;
     match rest {
@@ -46,20 +49,26 @@ pub(crate) fn entry(line: &[u8]) -> Option<Entry<'_>> {
     }
 }
 
+/// True for a row that needs no neighbour.
+pub(crate) fn is_row(line: &[u8]) -> bool {
+    entry(line).is_some_and(|entry| entry.is_sure)
+}
+
 /// `name   1,234 (56)`
 fn for_people(id: u64, rest: &[u8]) -> Option<Entry<'_>> {
-    let (before, us) = match rest.strip_suffix(b")") {
-        Some(inside) => {
-            let bracket = memchr::memrchr(b'(', inside)?;
+    const FIRST: &[u8] = b"1st timestamp";
+    let bracket = rest.strip_suffix(b")").and_then(|inside| Some((inside, memchr::memrchr(b'(', inside)?)));
+    let (before, us) = match bracket {
+        Some((inside, bracket)) => {
             grouped(&inside[bracket + 1..])?;
             last_number(inside[..bracket].trim_ascii_end())?
         }
-        // In old versions, only the first row has no brackets. Any other line without them could be of another format.
-        None if id == 0 => last_number(rest)?,
-        None => return None,
+        None => last_number(rest)?,
     };
     let name = before.trim_ascii();
-    is_name(name).then_some(Entry { id, us, name })
+    // Columns within a name are of another table.
+    let is_plain = bracket.is_some() || memmem::find(name, b"  ").is_none();
+    (is_name(name) && is_plain).then_some(Entry { id, us, name, is_sure: bracket.is_some() || name == FIRST })
 }
 
 /// `absolute<tab>relative<tab>name`
@@ -68,7 +77,7 @@ fn for_programs(id: u64, rest: &[u8]) -> Option<Entry<'_>> {
     let us = whole_number(fields.next()?)?;
     whole_number(fields.next()?)?;
     let name = fields.next()?.trim_ascii();
-    is_name(name).then_some(Entry { id, us, name })
+    is_name(name).then_some(Entry { id, us, name, is_sure: true })
 }
 
 /// True for coreboot's names of stamps: all but two begin with a letter.
@@ -90,41 +99,80 @@ fn grouped(text: &[u8]) -> Option<u64> {
 /// Smallest number of rows in a table without a heading.
 const ENTRIES_MIN: usize = 2;
 
-/// True if the text has at least two rows, or the heading (`25 entries total:`). Other programs also print lines of a
-/// number, a name and two numbers.
+/// `25 entries total:`
+fn is_heading(line: &[u8]) -> bool {
+    line.trim_ascii().ends_with(b" entries total:")
+}
+
+/// A row of a text, and its place there.
+struct Row<'a> {
+    entry: Entry<'a>,
+    line: u32,
+    is_after_heading: bool,
+}
+
+/// The rows of a text. Neighbours decide about a row that could be of another format.
+fn rows(bytes: &[u8]) -> Vec<Row<'_>> {
+    let (mut all, mut neighbours) = (Vec::new(), Vec::new());
+    let (mut is_sure, mut is_after_heading) = (false, false);
+    for line in Lines::new(bytes).filter(|line| !line.bytes.trim_ascii().is_empty()) {
+        if let Some(entry) = entry(line.bytes) {
+            is_sure |= entry.is_sure;
+            neighbours.push(Row { entry, line: line.number, is_after_heading });
+            is_after_heading = false;
+            continue;
+        }
+        if is_sure {
+            all.append(&mut neighbours);
+        }
+        neighbours.clear();
+        is_after_heading = is_heading(line.bytes);
+        is_sure = is_after_heading;
+    }
+    if is_sure {
+        all.append(&mut neighbours);
+    }
+    all
+}
+
+/// True if the text has at least two rows, or the heading. Other programs also print lines of a number, a name and two
+/// numbers.
 pub(crate) fn is_table(bytes: &[u8]) -> bool {
-    let rows = Lines::new(bytes).filter(|line| entry(line.bytes).is_some());
-    rows.take(ENTRIES_MIN).count() == ENTRIES_MIN || memchr::memmem::find(bytes, b" entries total:").is_some()
+    let has_heading = || Lines::new(bytes).any(|line| is_heading(line.bytes));
+    rows(bytes).len() >= ENTRIES_MIN || has_heading()
 }
 
 /// Reads the first table of a text; other lines are skipped. One boot has one table: a second one is counted.
 pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Steps {
     let mut steps = Steps::new(PROGRAM, Ns::from_us(1));
-    let mut in_payload = false;
-    for line in Lines::new(bytes) {
-        let Some(Entry { id, us, name }) = entry(line.bytes) else { continue };
-        let place = || format!("{file}:{}", line.number);
-        if id == 0 && !steps.steps.is_empty() {
-            diagnostics.note_about(DiagnosticKind::SecondStatement, PROGRAM, place);
-            break;
-        }
-        let Some(at) = i64::try_from(us).ok().and_then(|us| us.checked_mul(1000)) else {
+    let (mut in_payload, mut first) = (false, None);
+    for Row { entry: Entry { id, us, name, .. }, line, is_after_heading } in rows(bytes) {
+        let place = || format!("{file}:{line}");
+        let Some(at) = i64::try_from(us).ok().and_then(|us| us.checked_mul(1000)).map(Ns) else {
             diagnostics.note_about(DiagnosticKind::LinesUnreadable, PROGRAM, place);
             continue;
         };
+        // A table is in order of time, so the next one begins with its first row's id, and time goes back.
+        let begins_anew = first == Some(id) && at <= steps.last();
+        if first.is_some() && (is_after_heading || begins_anew) {
+            diagnostics.note_about(DiagnosticKind::SecondStatement, PROGRAM, place);
+            break;
+        }
         let starts_payload = !in_payload && (id == PAYLOAD_STARTS || PAYLOADS.contains(&id));
         in_payload |= starts_payload;
-        let begins = match steps.steps.is_empty() {
-            true => Some(Phase::Firmware),
-            false => starts_payload.then_some(Phase::Loader),
-        };
-        // The time before the first stamp belongs to the firmware too.
-        if us > 0 && steps.steps.is_empty() {
-            let reset = Step { at: Ns::ZERO, name: "reset".to_owned(), begins: Some(Phase::Firmware) };
-            steps.add(reset, diagnostics, place);
+        let mut begins = starts_payload.then_some(Phase::Loader);
+        if first.is_none() {
+            first = Some(id);
+            // The time before the first stamp belongs to the firmware too.
+            match us {
+                0 => begins = Some(Phase::Firmware),
+                _ => {
+                    let (name, begins) = ("reset".to_owned(), Some(Phase::Firmware));
+                    steps.add(Step { at: Ns::ZERO, name, begins }, diagnostics, place);
+                }
+            }
         }
-        let begins = begins.filter(|phase| *phase != Phase::Firmware || us == 0);
-        steps.add(Step { at: Ns(at), name: lossy(name).into_owned(), begins }, diagnostics, place);
+        steps.add(Step { at, name: lossy(name).into_owned(), begins }, diagnostics, place);
         steps.hands_over = KERNEL_STARTS.contains(&id);
     }
     steps
@@ -140,5 +188,34 @@ mod tests {
         assert!(!is_table(partition));
         let table = b"   0:1st timestamp                                     0\n  11:start of bootblock    1,054,000 (1,054,000)\n";
         assert!(is_table(table));
+    }
+
+    #[test]
+    fn rows_without_brackets_need_a_sure_neighbour() {
+        let names = |text: &str| -> Vec<u64> { rows(text.as_bytes()).iter().map(|row| row.entry.id).collect() };
+        let alone = " 990:CSME ROM started execution    0\n 944:CSE sent 'Boot Stall Done' to PMC   71,000\n";
+        assert_eq!(names(alone), [0; 0]);
+        assert_eq!(names(&format!("2 entries total:\n\n{alone}")), [990, 944]);
+        assert_eq!(
+            names(&format!("{alone} 945:CSE started to handle ICC configuration  71,000 (0)\n")),
+            [990, 944, 945]
+        );
+        assert_eq!(names(&format!("{alone}Total Time: 71,000\n   1:x   2 (1)\n")), [1]);
+        assert_eq!(names("0:1st timestamp   0\n1:start of bootblock   12\n19:end of bootblock   1,234\n"), [0, 1, 19]);
+        assert_eq!(names("1 entries total:\n 3: kernel      400000    800000      0\n"), [0; 0]);
+    }
+
+    #[test]
+    fn a_second_table_is_told_by_its_heading_or_by_time() {
+        let read = |text: &str| {
+            let mut diagnostics = Diagnostics::default();
+            let steps = read("c", text.as_bytes(), &mut diagnostics);
+            (steps.steps.len(), steps.last(), diagnostics.count(DiagnosticKind::SecondStatement))
+        };
+        let (first, second) =
+            (" 990:a   0\n 944:b   7,000\n   0:1st timestamp   9,000 (2,000)\n", "   0:1st timestamp   3\n");
+        assert_eq!(read(first), (3, Ns::from_us(9_000), 0));
+        assert_eq!(read(&format!("{first}{first}")), (3, Ns::from_us(9_000), 1));
+        assert_eq!(read(&format!("{first}1 entries total:\n{second}")), (3, Ns::from_us(9_000), 1));
     }
 }

@@ -1,7 +1,7 @@
 //! The reader of [`cbmem`](crate::formats::cbmem).
 
 use crate::boot::Found;
-use crate::formats::cbmem::{PROGRAM, entry, is_table, read};
+use crate::formats::cbmem::{PROGRAM, is_row, is_table, read};
 use crate::input::text::Line;
 use crate::input::{FirstOf, Input};
 use crate::readers::before_kernel::BeforeKernel;
@@ -18,7 +18,7 @@ impl Reader for Files {
     }
 
     fn is_line(&self, line: Line<'_>) -> Option<usize> {
-        entry(line.bytes).filter(|_| !line.bytes.contains(&b'\t')).map(|_| 0)
+        (!line.bytes.contains(&b'\t') && is_row(line.bytes)).then_some(0)
     }
 
     fn min_lines(&self) -> u64 {
@@ -27,7 +27,11 @@ impl Reader for Files {
 
     /// Other formats also have three numbers and a word between tabs.
     fn may_be_line(&self, line: Line<'_>) -> Option<usize> {
-        entry(line.bytes).map(|_| 0)
+        is_row(line.bytes).then_some(0)
+    }
+
+    fn may_be_whole(&self, bytes: &[u8]) -> Option<String> {
+        is_table(bytes).then(|| self.kinds()[0].to_owned())
     }
 
     fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {

@@ -267,6 +267,23 @@ fn coreboot_is_before_the_kernel() {
     check_phases(&timeline, &expected);
     assert_eq!(count(&timeline, K::HandOverUnknown), 0);
 
+    // The management engine's stamps come before the first timestamp.
+    let timeline = imported(&["cbmem/brya-crota-management-engine.txt", "cbmem/brya-crota-kernel.log"]);
+    let expected = [
+        ("firmware", 0, 905_000),
+        ("loader", 905_000, 1_142_626),
+        ("kernel, initcalls not told apart", 1_142_626, 2_054_942),
+        ("hand-over", 2_054_942, 2_059_771),
+    ];
+    check_phases(&timeline, &expected);
+    assert_eq!(span(&timeline, "CSE sent 'Host BIOS Prep Done' to PMC"), Some((73_000, 191_000)));
+    assert_eq!((count(&timeline, K::SecondStatement), count(&timeline, K::HandOverUnknown)), (0, 0));
+
+    // In a page of documentation.
+    let timeline = imported(&["cbmem/apu2-in-a-page.txt"]);
+    check_phases(&timeline, &[("firmware", 0, 2_514_808)]);
+    assert_eq!(span(&timeline, "before ram initialization"), Some((46_334, 2_225_788)));
+
     // There is no evidence of the time between the payload and the kernel.
     let timeline = imported(&["cbmem/kgpe-d16-old-form.txt", "cbmem/kernel-beside-it.txt"]);
     assert_eq!((total(&timeline).0 / 1000, count(&timeline, K::HandOverUnknown)), (20_187_670, 1));
