@@ -10,7 +10,7 @@ fuzz_target!(|bytes: &[u8]| {
     found.read("a", bytes, &mut diagnostics);
     let c = found.counts;
     assert_eq!(c.lines, bytes.split_inclusive(|&b| b == b'\n').count() as u64);
-    assert_eq!(c.lines, c.time + c.blame + c.chain + c.json + c.state + c.unreadable + c.others);
+    assert_eq!(c.lines, c.time + c.blame + c.chain + c.json + c.state + c.plot + c.unreadable + c.others);
     let mut timeline = found.on_a_timeline();
     timeline.finalize(Ns::ZERO);
     let phases = analysis::phases(&timeline);

@@ -97,7 +97,7 @@ readers! {
     /// Processes of a machine that was captured: [`crate::formats::process_table`].
     ProcessTable: process_table::Files, provides [Container], needs [];
     /// Output of systemd-analyze: [`crate::formats::systemd_analyze`].
-    SystemdAnalyze: systemd_analyze::Files, provides [Container], needs [];
+    SystemdAnalyze: systemd_analyze::Files, provides [Container, Subject], needs [];
     /// The virtual machine monitor, seen from the host: [`crate::formats::vmm`].
     Vmm: vmm::Files, provides [VcpusStarted], needs [];
     /// The firmware's debug lines: [`crate::formats::firmware`].

@@ -1,5 +1,5 @@
 //! systemd's account of a boot: the output of `systemd-analyze` (`time`, `blame`, `critical-chain`, `plot --json`,
-//! `dump`), and the properties of its units ([`state`]), alone or one after the other.
+//! `dump`), its picture ([`plot`]), and the properties of its units ([`state`]), alone or one after the other.
 //!
 //! ```text
 //! Startup finished in 6.3s (firmware) + 529ms (loader) + 1.043s (kernel) + 3.566s (initrd) + 1min 2.4s (userspace) = 1min 13.9s
@@ -26,6 +26,7 @@
 //! one is used.
 
 mod line;
+pub(crate) mod plot;
 mod settle;
 pub(crate) mod state;
 pub(crate) mod units;
@@ -90,6 +91,8 @@ pub struct Times {
     pub activating: Ns,
     /// The time when it was active, or had failed.
     pub activated: Ns,
+    /// The time in which it stopped, if it did before the boot was done.
+    pub stopping: Option<(Ns, Ns)>,
 }
 
 /// The numbers of lines of each kind. They sum to the number of lines.
@@ -102,6 +105,8 @@ pub struct Counts {
     pub json: u64,
     /// The properties of systemd itself and of its units.
     pub state: u64,
+    /// Bars and texts of a picture.
+    pub plot: u64,
     /// Lines that begin as one of these but cannot be read.
     pub unreadable: u64,
     /// Blank lines, headings, and what else is in the file.
@@ -123,6 +128,8 @@ pub struct Analysis {
     pub times: Vec<Times>,
     /// The properties of systemd itself and of its units.
     pub(crate) state: state::Reader,
+    /// The picture of the boot.
+    pub(crate) plot: plot::Plot,
     /// The numbers of lines of each kind.
     pub counts: Counts,
     /// The unit to which its figures are cut.
@@ -137,6 +144,8 @@ pub enum Resolution {
     Milliseconds,
     /// As systemd keeps them.
     Microseconds,
+    /// As its picture has them.
+    TensOfMicroseconds,
     /// As a dump has them.
     Seconds,
 }
@@ -157,6 +166,11 @@ impl Analysis {
                 self.counts.state += 1;
                 continue;
             }
+            if let Some(found) = self.plot.line(line.bytes) {
+                self.counts.plot += 1;
+                self.add_plotted(found, place, diagnostics);
+                continue;
+            }
             if line::begins_json(line.bytes) {
                 match self.json(&bytes[line.offset..], place, diagnostics) {
                     Some(length) => {
@@ -170,7 +184,7 @@ impl Analysis {
                 continue;
             }
             // A terminal's colours mark the links of the chain.
-            let text = cleaner.clean(line.bytes).0;
+            let text = plot::without_tags(cleaner.clean(line.bytes).0);
             let said = line::of_journal(text);
             // A syslog of several boots has a summary of each: the last one counts.
             if said.len() < text.len() && self.finished.take().is_some() {
@@ -212,6 +226,14 @@ impl Analysis {
         }
     }
 
+    fn add_plotted(&mut self, found: plot::Found, place: impl FnOnce() -> String, diagnostics: &mut Diagnostics) {
+        let plot::Found::Unit(times) = found else { return };
+        match self.times.len() {
+            UNITS_MAX.. => beyond_bound(1, place, diagnostics),
+            _ => self.times.push(times),
+        }
+    }
+
     /// Reads the units that begin here; returns how long their JSON is. None if it is no JSON of units.
     fn json(&mut self, bytes: &[u8], place: impl FnOnce() -> String, diagnostics: &mut Diagnostics) -> Option<usize> {
         let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<Units>();
@@ -226,7 +248,8 @@ impl Analysis {
     /// True if no line of systemd's was read.
     pub fn is_empty(&self) -> bool {
         let nothing = self.blame.is_empty() && self.chain.is_empty() && self.times.is_empty();
-        self.finished.is_none() && self.reached.is_none() && nothing && self.state.is_empty()
+        let is_plotted = !self.plot.stages.is_empty();
+        self.finished.is_none() && self.reached.is_none() && nothing && self.state.is_empty() && !is_plotted
     }
 
     /// The time when user space began, on the kernel's clock: by the stages, or else by a unit that both the chain and
@@ -264,7 +287,7 @@ fn beyond_bound(count: u64, place: impl FnOnce() -> String, diagnostics: &mut Di
 
 /// A line of blame, of the chain, or of `time`, as detection asks.
 pub(crate) fn is_line(bytes: &[u8]) -> bool {
-    line::claims(bytes) || line::is_json(bytes)
+    line::claims(plot::without_tags(bytes)) || line::is_json(bytes) || plot::is_line(bytes)
 }
 
 /// A line of systemd's state, as detection asks.
@@ -300,15 +323,19 @@ impl<'de> Visitor<'de> for Array {
             name: Unit,
             activating: Option<u64>,
             activated: Option<u64>,
+            deactivating: Option<u64>,
+            deactivated: Option<u64>,
         }
         let mut found = Units::default();
         while found.units.len() < UNITS_MAX {
-            let Some(Row { name, activating, activated }) = rows.next_element()? else { return Ok(found) };
+            let Some(row) = rows.next_element::<Row>()? else { return Ok(found) };
             let us = |us: Option<u64>| Some(Ns(i64::try_from(us?).ok()?.checked_mul(1000)?));
             // A unit without the one or the other was never started.
-            if let (Some(activating), Some(activated)) = (us(activating), us(activated)) {
+            if let (Some(activating), Some(activated)) = (us(row.activating), us(row.activated)) {
                 let activated = activated.max(activating);
-                found.units.push(Times { unit: name.0, activating, activated });
+                let stop = us(row.deactivating).zip(us(row.deactivated));
+                let stopping = stop.filter(|(from, until)| activated <= *from && from < until);
+                found.units.push(Times { unit: row.name.0, activating, activated, stopping });
             }
         }
         while rows.next_element::<IgnoredAny>()?.is_some() {

@@ -14,7 +14,7 @@ use hashbrown::HashMap;
 use std::cmp::Reverse;
 use std::rc::Rc;
 use timeline::{
-    DiagnosticKind, Diagnostics, EndEvidence, Mark, NameId, Ns, Phase, SpanKind, SpanRow, Ticks, Timeline, TrackId,
+    DiagnosticKind, Diagnostics, EndEvidence, Mark, NameId, Ns, Os, Phase, SpanKind, SpanRow, Ticks, Timeline, TrackId,
     TrackKind, Wait, WaitedOn,
 };
 
@@ -24,6 +24,7 @@ impl Resolution {
         let one = match self {
             Resolution::Milliseconds => Ns::from_ms(1),
             Resolution::Microseconds => Ns::from_us(1),
+            Resolution::TensOfMicroseconds => Ns::from_us(10),
             Resolution::Seconds => Ns::from_ms(1000),
         };
         Ns(one.0.saturating_mul(i64::try_from(figures).unwrap_or(i64::MAX)))
@@ -71,6 +72,9 @@ impl Reader for Files {
         manager.is_contained |= found.container_began.is_some();
         if manager.is_contained {
             *found.container_began = manager.userspace.or(*found.container_began);
+        }
+        if let Some(release) = analysis.plot.release.take().filter(|_| found.subject.kernel.is_empty()) {
+            (found.subject.os, found.subject.kernel) = (Os::Linux, release);
         }
         analysis.settle(&mut timeline.diagnostics);
         Some(Box::new(Startup { analysis, origin: Ns::ZERO }))
@@ -223,15 +227,15 @@ impl Startup {
     /// Adds a track for each unit whose start is known: from the JSON, or else from the chain.
     fn units(&self, init: TrackId, boot: &mut Placing<'_>) -> HashMap<&str, Unit> {
         let times = self.analysis.times.iter();
-        let times = times.map(|t| (&*t.unit, self.origin + t.activating, self.origin + t.activated));
+        let times = times.map(|t| (&*t.unit, self.origin + t.activating, self.origin + t.activated, t.stopping));
         let userspace = self.userspace();
         let links = self
             .analysis
             .chain
             .iter()
-            .filter_map(|link| Some((&*link.unit, userspace + link.at?, userspace + active(link)?)));
+            .filter_map(|link| Some((&*link.unit, userspace + link.at?, userspace + active(link)?, None)));
         let mut units: HashMap<&str, Unit> = HashMap::new();
-        for (unit, start, end) in times.chain(links) {
+        for (unit, start, end, stopping) in times.chain(links) {
             if units.contains_key(unit) {
                 continue;
             }
@@ -244,6 +248,11 @@ impl Startup {
                 timeline.spans.push(SpanRow { name, detail, start, end, track, kind }, None);
             } else {
                 timeline.marks.push(Mark { at: start, name, track });
+            }
+            if let Some((from, until)) = stopping {
+                let (start, end) = ((self.origin + from).max(end), self.origin + until);
+                let (detail, kind) = (timeline.names.intern("stop"), SpanKind::Process);
+                timeline.spans.push(SpanRow { name, detail, start, end, track, kind }, None);
             }
             units.insert(unit, Unit { track, start, end });
         }

@@ -278,3 +278,31 @@ proptest! {
         }
     }
 }
+
+/// Figures of the pictures are pixels: 100 of them are a second, and each has three decimals.
+#[test]
+fn pictures_have_stages_and_units_to_ten_microseconds() {
+    let us = |timeline: &Timeline, name: &str| {
+        let name = timeline.names.find(name)?;
+        let span = timeline.spans.iter().map(|(_, span)| span).find(|span| span.name == name)?;
+        Some((span.start.0 / 1000, span.end.0 / 1000))
+    };
+    let rows = |timeline: &Timeline| -> Vec<(String, i64, i64)> {
+        let rows = phases(timeline).into_iter();
+        rows.map(|phase| (phase.name, phase.start.0 / 1000, phase.end.0 / 1000)).collect()
+    };
+    let agnos = imported(&[fixture("plot-agnos.svg")]);
+    let kernel = "kernel, initcalls not told apart".to_owned();
+    assert_eq!(rows(&agnos), [(kernel.clone(), 0, 3_614_360), ("user space".to_owned(), 3_614_360, 11_735_710)]);
+    assert_eq!(us(&agnos, "dev-sda6.device"), Some((3_817_610, 5_489_650)));
+    assert_eq!(us(&agnos, "run generators"), Some((3_694_290, 3_794_540)));
+    assert_eq!(agnos.end.unwrap().evidence, EndEvidence::SystemdFinished);
+
+    let cluster = imported(&[fixture("plot-rpi-cluster.svg")]);
+    assert_eq!(rows(&cluster), [(kernel, 0, 38_563_110), ("user space".to_owned(), 38_563_110, 153_843_290)]);
+    assert_eq!(us(&cluster, "dev-sda2.device"), Some((45_388_790, 85_646_710)));
+    assert!(cluster.diagnostics.is_empty(), "{:?}", cluster.diagnostics);
+
+    let recognised = evidence::recognise(&std::fs::read(fixture("plot-agnos.svg")).unwrap());
+    assert!(recognised.of_a_boot && recognised.kinds.len() == 1, "{recognised:?}");
+}

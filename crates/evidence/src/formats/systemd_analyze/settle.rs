@@ -3,7 +3,7 @@
 //! A unit of the chain waited for the last one, of those that it is ordered after, that was active before it was started.
 //! `systemd-analyze critical-chain` also takes one that was active later, which nothing can have waited for.
 
-use super::state::{State, Unit, WORK};
+use super::state::{Manager, State, Unit, WORK};
 use super::{Analysis, Finished, Link, Resolution, Stage, Times};
 use hashbrown::{HashMap, HashSet};
 use timeline::{DiagnosticKind, Diagnostics, Ns};
@@ -19,6 +19,9 @@ impl Analysis {
         if !self.state.exact.units.is_empty() || self.state.exact.manager.userspace.is_some() {
             self.take(Resolution::Microseconds);
             return;
+        }
+        if let Some(plotted) = self.plot.finished(self.finished.as_ref()) {
+            (self.finished, self.resolution) = (Some(plotted), Resolution::TensOfMicroseconds);
         }
         let is_known = self.finished.is_some() || !self.times.is_empty() || !self.chain.is_empty();
         if self.state.wall.units.is_empty() || is_known {
@@ -51,13 +54,16 @@ impl Analysis {
     pub(crate) fn work(&self) -> impl Iterator<Item = (&'static str, Ns, Ns)> + '_ {
         let manager = Some(&self.state.exact.manager).filter(|manager| !manager.is_contained);
         let work = manager.into_iter().flat_map(|manager| WORK.iter().zip(manager.work));
-        work.filter_map(|((.., what), (start, end))| Some((*what, start?, end?))).filter(|(_, start, end)| start < end)
+        let stamped = work.filter_map(|((.., what), (start, end))| Some((*what, start?, end?)));
+        let plotted = WORK.iter().zip(self.plot.work).filter_map(|((.., what), work)| Some((*what, work?.0, work?.1)));
+        let plotted = plotted.filter(|_| self.state.exact.manager == Manager::default());
+        stamped.chain(plotted).filter(|(_, start, end)| start < end)
     }
 
     /// The time when a unit was active, at most the end of the boot. `None` if it is unknown, or systemd's state has no
     /// units.
     pub(crate) fn active(&self, unit: &str) -> Option<Ns> {
-        self.told()?;
+        self.told().map(|_| ()).or_else(|| (!self.plot.stages.is_empty()).then_some(()))?;
         self.times.iter().find(|times| times.unit == unit).map(|times| times.activated)
     }
 
@@ -100,7 +106,8 @@ fn times(state: &State, end: Ns) -> Vec<Times> {
         let (activating, over) = unit.times()?;
         let activated = over.unwrap_or(end).min(end);
         let is_known = activating <= end && activating >= from && activated < Ns::MAX;
-        is_known.then(|| Times { unit: unit.name.clone(), activating: activating - from, activated: activated - from })
+        let (activating, activated) = (activating - from, activated - from);
+        is_known.then(|| Times { unit: unit.name.clone(), activating, activated, stopping: None })
     };
     state.units.iter().filter_map(times).collect()
 }
