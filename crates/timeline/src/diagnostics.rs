@@ -148,6 +148,8 @@ kinds! {
     LogStampDamaged = "log-stamp-damaged", Affects(Figures::Messages);
     LogOtherBoot = "log-other-boot", Unusable;
     LogBootMissing = "log-boot-missing", Unusable;
+    LogSuspended = "log-suspended", Unusable;
+    LogLater = "log-later", Unusable;
     LogBeginningMissing = "log-beginning-missing", Affects(Figures::Total);
     LogControlCharacters = "log-control-characters", Harmless;
     LogCut = "log-cut", Harmless;

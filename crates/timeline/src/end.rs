@@ -34,6 +34,8 @@ pub enum EndEvidence {
     UserSpaceRan,
     /// The kernel reported that it starts process 1.
     Process1Started,
+    /// The log has process 1's first line, which comes after the kernel started it.
+    Process1Printed,
     /// libguestfs finished its launch.
     LibguestfsLaunched,
     /// systemd reported that startup is finished.
@@ -42,8 +44,14 @@ pub enum EndEvidence {
     SystemdReached(NameId),
     /// This unit of systemd's was active.
     SystemdActive(NameId),
+    /// init started what serves users.
+    MultiUserStarted,
     /// The console asked for a login.
     LoginPrompt,
+    /// The console asked for a login at an unknown time after this, its last stamp.
+    LoginPromptLater,
+    /// No end mark: process 1 ran, and this line ended the last wait that the log shows.
+    WaitEnded(NameId),
     /// bootchart's collector stopped: its user, or the event that it waited for, declared the boot done.
     BootchartStopped,
     /// A kernel's event log has the return of `start_init`.
@@ -93,12 +101,16 @@ impl EndEvidence {
             EndEvidence::Process1Arrived => "process-1-arrived",
             EndEvidence::UserSpaceRan => "user-space-ran",
             EndEvidence::Process1Started => "process-1-started",
+            EndEvidence::Process1Printed => "process-1-printed",
             EndEvidence::LibguestfsLaunched => "libguestfs-launched",
             EndEvidence::SystemdFinished => "systemd-finished",
             EndEvidence::SystemdReached(_) => "systemd-reached",
             EndEvidence::SystemdActive(_) => "systemd-active",
             EndEvidence::BootchartStopped => "bootchart-stopped",
+            EndEvidence::MultiUserStarted => "multi-user-started",
             EndEvidence::LoginPrompt => "login-prompt",
+            EndEvidence::LoginPromptLater => "login-prompt-later",
+            EndEvidence::WaitEnded(_) => "wait-ended",
             EndEvidence::StartInitReturned => "start-init-returned",
             EndEvidence::Forked(_) => "process-forked",
             EndEvidence::Exited(_) => "process-exited",
@@ -122,6 +134,8 @@ impl EndEvidence {
             E::Panicked
                 | E::LastSign
                 | E::GivenUp
+                | E::LoginPromptLater
+                | E::WaitEnded(_)
                 | E::LogEnds(_)
                 | E::TableEndsBeforeExit(_)
                 | E::TableEnds
