@@ -25,6 +25,7 @@
 //! It must not move the kernel's boundaries that other formats give: its own are milliseconds wide, and the more exact
 //! one is used.
 
+mod boots;
 mod line;
 pub(crate) mod plot;
 mod settle;
@@ -130,6 +131,8 @@ pub struct Analysis {
     pub(crate) state: state::Reader,
     /// The picture of the boot.
     pub(crate) plot: plot::Plot,
+    /// The boots that stand before this one in the same file.
+    earlier: boots::Earlier,
     /// The numbers of lines of each kind.
     pub counts: Counts,
     /// The unit to which its figures are cut.
@@ -155,6 +158,7 @@ impl Analysis {
     pub fn read(&mut self, file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) {
         let mut cleaner = Cleaner::default();
         let mut json_until = 0;
+        self.earlier.begin_file();
         for line in Lines::new(bytes) {
             self.counts.lines += 1;
             if line.offset < json_until {
@@ -191,6 +195,10 @@ impl Analysis {
                 diagnostics.note_about(DiagnosticKind::SecondStatement, NAME, place);
             }
             match line::read(said) {
+                Some(Line::Finished(finished)) if self.is_another_boot(&finished) => {
+                    self.begin_boot(finished, line.number);
+                    self.counts.time += 1;
+                }
                 Some(found) => self.add(found, line.number, place, diagnostics),
                 None if line::claims(line.bytes) || line::is_damaged_link(line.bytes) => {
                     self.unreadable(place, diagnostics)
@@ -214,10 +222,14 @@ impl Analysis {
         };
         *count += 1;
         match found {
+            Line::Finished(finished) if self.finished.as_ref() == Some(&finished) => {}
             Line::Finished(_) if self.finished.is_some() => {
                 diagnostics.note_about(DiagnosticKind::SecondStatement, NAME, place);
             }
-            Line::Finished(finished) => self.finished = Some(finished),
+            Line::Finished(finished) => {
+                self.finished = Some(finished);
+                self.earlier.begins_at(number);
+            }
             Line::Reached(unit, after) => _ = self.reached.get_or_insert((unit, after)),
             Line::Blame(..) if self.blame.len() >= UNITS_MAX => beyond_bound(1, place, diagnostics),
             Line::Blame(unit, took) => self.blame.push((unit, took, number)),

@@ -63,6 +63,7 @@ impl Reader for Files {
         let mut analysis = Analysis::default();
         for file in &self.files {
             analysis.read(&file.name, &file.bytes, &mut timeline.diagnostics);
+            analysis.keep_boot(&file.name, found.manifest.boot, &mut timeline.diagnostics);
         }
         if analysis.is_empty() {
             return None;
