@@ -1,4 +1,4 @@
-//! Small formats without a separate target, in one recording: `bootstat`, `boottimes`, Android's init in a kernel log
+//! Small formats without a separate target, in one recording: `bootstat`, `boottimes`, `boottrace`, Android's init in a kernel log
 //! (`android_words`), `meminfo`, `vmm` marks, a trace's sockets (`ports`), the files of an `archive`, and `recording.json` with the
 //! specs of its boot (`how`). A grammar makes the files from the input. An input that begins with `RAW` is the files themselves,
 //! with a NUL between them. For any input the phases and the boot path add up to the total, and a spec that is written is read back
@@ -16,7 +16,7 @@ use std::fs;
 use timeline::Ns;
 
 /// The files, and for each text file its possible lines.
-const FILES: [(&str, &[&str]); 9] = [
+const FILES: [(&str, &[&str]); 10] = [
     ("recording.json", &[]),
     ("00-bootstat.txt", &BOOTSTAT),
     ("01-getprop.txt", &BOOTTIMES),
@@ -26,11 +26,17 @@ const FILES: [(&str, &[&str]); 9] = [
     ("trace.txt", &TRACE),
     ("vmm.json", &[]),
     ("03-files.tar", &[]),
+    ("04-boottrace.txt", &BOOTTRACE),
 ];
 const BOOTSTAT: [&str; 3] = [
     "/tmp/uptime-{w}:{t} {t}",
     "x.tar:tmp/uptime-{w}:{t} {t}",
     "/tmp/disk-{w}:{n} {n} {n} {n} {n} {n} {n} {n} {n} {n} {n}",
+];
+const BOOTTRACE: [&str; 3] = [
+    " CPU      msecs      delta process                  event                                      PID CPUtime IBlks OBlks",
+    "   {n}    {n}          {n} {w}                 {w} {w}                                {n}    {t}     {n}     {n}",
+    "   {n}    {n}          {n} init                 multi-user start                          1    0.20     0     0",
 ];
 /// Lines of a file that is named after an event.
 const UPTIME: [&str; 2] = ["{t} {t}", "{n} {n} {n} {n} {n} {n} {n} {n} {n} {n} {n}"];

@@ -4,6 +4,7 @@ pub mod bootchart;
 pub mod bootstage;
 pub(crate) mod bootstat;
 pub(crate) mod boottimes;
+pub(crate) mod boottrace;
 pub mod calls;
 pub mod cbmem;
 pub mod efi_loader;

@@ -6,6 +6,7 @@ pub(crate) mod bootchart;
 pub(crate) mod bootstage;
 pub(crate) mod bootstat;
 pub(crate) mod boottimes;
+pub(crate) mod boottrace;
 pub(crate) mod calls;
 pub(crate) mod cbmem;
 pub(crate) mod efi_loader;

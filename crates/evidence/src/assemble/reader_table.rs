@@ -9,8 +9,8 @@
 use crate::boot::FactKind;
 use crate::readers::reader::Reader;
 use crate::readers::{
-    bootchart, bootstage, bootstat, boottimes, calls, cbmem, efi_loader, exits, firmware, first_executions, fpdt,
-    ftrace, function_graph, guest_messages, guestfs, journal, kernel_log, perf_data, perf_script, process_table,
+    bootchart, bootstage, bootstat, boottimes, boottrace, calls, cbmem, efi_loader, exits, firmware, first_executions,
+    fpdt, ftrace, function_graph, guest_messages, guestfs, journal, kernel_log, perf_data, perf_script, process_table,
     silence, symbols, systemd_analyze, tslog, uftrace, vmm, watched,
 };
 use timeline::DiagnosticKind;
@@ -86,6 +86,8 @@ readers! {
     Bootstat: bootstat::Files, provides [], needs [];
     /// The starts of Android's services: [`crate::formats::boottimes`].
     Boottimes: boottimes::Files, provides [], needs [];
+    /// Events of a FreeBSD boot: [`crate::formats::boottrace`].
+    Boottrace: boottrace::Files, provides [Subject], needs [];
     /// coreboot's timestamps: [`crate::formats::cbmem`].
     Cbmem: cbmem::Files, provides [], needs [];
     /// U-Boot's stages: [`crate::formats::bootstage`].

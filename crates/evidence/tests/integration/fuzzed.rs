@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// Each format as `src/assemble/reader_table.rs` names it, and the target that reaches its reader.
-const TARGETS: [(&str, &str); 27] = [
+const TARGETS: [(&str, &str); 28] = [
     ("Tslog", "tslog"),
     ("GuestMessages", "stamped_lines"),
     ("Guestfs", "guestfs"),
@@ -25,6 +25,7 @@ const TARGETS: [(&str, &str); 27] = [
     ("Bootchart", "bootchart"),
     ("Bootstat", "imported"),
     ("Boottimes", "imported"),
+    ("Boottrace", "imported"),
     ("Cbmem", "before_kernel"),
     ("Bootstage", "before_kernel"),
     ("Fpdt", "before_kernel"),
