@@ -20,7 +20,9 @@ mod imported;
 mod kmsg;
 mod loader_stamp;
 mod mail;
+mod own_stamp;
 mod prefix;
+mod read_stamp;
 mod sorted;
 mod stamp;
 mod vendor;
@@ -192,6 +194,7 @@ impl KernelLog {
     ) -> Result<KernelLog, NotThisFormat> {
         let mut reader = Reader::read(file, bytes, diagnostics)?;
         reader.keep_boot(boot);
+        reader.cut_at_suspend();
         reader.drop_times_of_reading();
         reader.join_counters();
         reader.count_from_zero();
@@ -389,7 +392,9 @@ impl<'d> Reader<'d> {
                 self.log.counts.blank += 1;
                 continue;
             }
-            let wall_clock = host_stamp.take_if(|_| self.log.logger == Some(host_stamp::DMESG_T));
+            let is_own = loggers.is_own();
+            let dmesg = [Some(host_stamp::DMESG_T), Some(host_stamp::DMESG_H)];
+            let wall_clock = host_stamp.take_if(|_| is_own || dmesg.contains(&self.log.logger));
             if wrap.goes_on(text) && host_stamp.is_none() && wall_clock.is_none() {
                 self.log.go_on(text.trim_ascii());
                 self.diagnostics.note(DiagnosticKind::LogLineWrapped, place);
@@ -401,7 +406,7 @@ impl<'d> Reader<'d> {
             let text = restored.as_deref().unwrap_or(text);
             let first = self.log.lines.len();
             self.messages(text, host_stamp, line.offset as u64, line.number);
-            // These stamps are the kernel's own, in whole seconds.
+            // These stamps are the system's own.
             self.log.lines[first..].iter_mut().for_each(|line| line.stamp = line.stamp.or(wall_clock));
             wrap = match self.log.lines.last().filter(|last| last.stamp.is_some()) {
                 Some(last) => mail::Wrap::after(unquoted, self.log.text(last)),

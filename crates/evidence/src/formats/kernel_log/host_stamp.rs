@@ -5,36 +5,22 @@
 //! [12:34:56.123456 0.000002] text        grabserial -T
 //! Nov 21 10:11:12 text                   ts, syslog (then `host kernel: `)
 //! 00:00:01 text                          ts -s
+//! 00:00:01 text                          ts -i, since the line before: such stamps go down as often as up
 //! 1700000000.123456 text                 ts %.s
 //! [2026-11-21 10:11:12.123] text         minicom, tio
-//! [Sat Nov 21 07:17:05 2026] text        dmesg -T
+//! [Sat Nov 21 07:17:05 2026] text        dmesg -T; conserver without a blank, Tera Term with a fraction
+//! [Nov21 07:17] text                     dmesg -H, and since the line before: [  +0.000123] text
+//! I (31) boot: text                      the system's own ([`super::own_stamp`])
 //! ```
 //! grabserial -m PATTERN counts from 0 again after the line that has the pattern; how long after the line before one came goes on, so
 //! the stamps do too. A logger stamps every line alike, so the form is chosen once, by what most lines have; a line
 //! without it stays as it is. Stamps count from the first one in the file.
 
+use super::own_stamp::{esp_idf, fuchsia, logcat, zephyr};
+use super::read_stamp::{Read, daily, date, month_and_day};
 use super::stamp;
 use crate::input::text::{Lines, number, seconds, skip_spaces, word};
 use timeline::Ns;
-
-/// A stamp as read, in nanoseconds, and after how long its clock begins again.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Read {
-    ns: i64,
-    wraps_after_ns: Option<i64>,
-    /// The time since the line before, if the logger prints it too.
-    since_last_ns: Option<i64>,
-}
-
-impl Read {
-    fn plain(ns: i64) -> Read {
-        Read { ns, wraps_after_ns: None, since_last_ns: None }
-    }
-
-    fn wrapping(ns: i64, period: i64) -> Read {
-        Read { wraps_after_ns: Some(period), ..Read::plain(ns) }
-    }
-}
 
 type Strip = fn(&[u8]) -> Option<(Read, &[u8])>;
 
@@ -44,11 +30,26 @@ pub(crate) const GRABSERIAL: &str = "grabserial";
 /// The form whose stamps are the kernel's, in whole seconds of the wall clock.
 pub(crate) const DMESG_T: &str = "dmesg -T";
 
+/// The form of `dmesg -H`.
+pub(crate) const DMESG_H: &str = "dmesg -H";
+
+/// Android's log, which is stamped by the wall clock.
+const LOGCAT: &str = "Android's logcat";
+
+/// The forms of systems that stamp their own lines. Much of what such a system prints has no stamp.
+const OWN: [(&str, Strip); 4] = [("ESP-IDF", esp_idf), ("Zephyr", zephyr), ("Fuchsia", fuchsia), (LOGCAT, logcat)];
+
 /// The forms, by name. The first of those that fit equally many lines is taken.
-const FORMS: [(&str, Strip); 8] = [
+const FORMS: [(&str, Strip); 14] = [
+    OWN[0],
+    OWN[1],
+    OWN[2],
+    OWN[3],
     (GRABSERIAL, grabserial),
     ("minicom or tio", bracketed),
+    ("conserver or Tera Term", dated),
     (DMESG_T, dmesg_t),
+    (DMESG_H, dmesg_h),
     ("syslog or ts", syslog),
     ("date and time", date_and_time),
     ("ts with a time of day", time_and_space),
@@ -72,21 +73,47 @@ pub(crate) struct Loggers {
     /// The sum of the times that were added because the clock began again.
     wrapped: i64,
     has_origin: bool,
+    /// True if each stamp counts from the line before.
+    is_since_last: bool,
 }
 
 impl Loggers {
-    /// Chooses the form that at least half of the first lines have.
+    /// Chooses the form that at least half of the first lines have; for a system's own stamps a few are enough.
     pub(crate) fn detect(bytes: &[u8]) -> Loggers {
         let mut lines = 0;
         let mut fits = [0; FORMS.len()];
-        for line in Lines::new(bytes).filter(|l| !l.bytes.trim_ascii().is_empty()).take(LINES_LOOKED_AT) {
+        let first = || Lines::new(bytes).filter(|l| !l.bytes.trim_ascii().is_empty()).take(LINES_LOOKED_AT);
+        for line in first() {
             lines += 1;
+            let text = uncoloured(line.bytes);
             for (count, (_, strip)) in fits.iter_mut().zip(FORMS) {
-                *count += usize::from(strip(line.bytes).is_some());
+                *count += usize::from(strip(text).is_some());
             }
         }
-        let best = (0..FORMS.len()).rev().max_by_key(|&i| fits[i]).filter(|&i| fits[i] > 0 && fits[i] * 2 >= lines);
-        Loggers { form: best.map(|i| FORMS[i]), first: None, last: i64::MIN, wrapped: 0, has_origin: false }
+        let is_form = |i: &usize| match *i < OWN.len() {
+            true => fits[*i] >= OWN_LINES_MIN && fits[*i] * OWN_SHARE >= lines,
+            false => fits[*i] > 0 && fits[*i] * 2 >= lines,
+        };
+        let form = (0..FORMS.len()).rev().filter(is_form).max_by_key(|&i| fits[i]).map(|i| FORMS[i]);
+        let is_since_last = form.is_some_and(|(name, strip)| {
+            let stamps = first().filter_map(|line| Some(strip(line.bytes)?.0.ns));
+            name.starts_with("ts ") && counts_from_last(stamps)
+        });
+        Loggers { form, first: None, last: i64::MIN, wrapped: 0, has_origin: false, is_since_last }
+    }
+
+    /// True if the system whose lines these are stamped them, from its reset on.
+    pub(crate) fn is_own(&self) -> bool {
+        self.form.is_some_and(|(name, _)| OWN[..OWN.len() - 1].iter().any(|own| own.0 == name))
+    }
+
+    /// True for a line that only such a system prints.
+    pub(crate) fn is_own_line(line: &[u8]) -> bool {
+        OWN.iter().any(|(_, strip)| strip(uncoloured(line)).is_some())
+    }
+
+    fn is(&self, form: &str) -> bool {
+        self.form.is_some_and(|(name, _)| name == form)
     }
 
     pub(crate) fn name(&self) -> Option<&'static str> {
@@ -102,6 +129,20 @@ impl Loggers {
     pub(crate) fn strip<'a>(&mut self, line: &'a [u8]) -> (Option<Ns>, &'a [u8]) {
         let Some((read, rest)) = self.form.and_then(|(_, strip)| strip(line)) else { return (None, line) };
         let mut ns = read.ns.saturating_add(self.wrapped);
+        if read.is_since_last || self.is_since_last {
+            ns = if self.first.is_some() { self.last.saturating_add(read.ns) } else { 0 };
+        } else if self.is(LOGCAT)
+            && self.first.is_some()
+            && ns.saturating_sub(self.last).saturating_abs() > CLOCK_SET_NS
+        {
+            // The wall clock was set: the time until then is unknown.
+            self.wrapped = self.wrapped.saturating_add(self.last.saturating_sub(ns));
+            ns = self.last;
+        } else if self.is(DMESG_H) {
+            // The minute in which the line was printed: by then this much had passed at least.
+            let since_first = self.first.map_or(0, |first| read.ns.saturating_sub(MINUTE_NS).saturating_sub(first));
+            ns = self.first.map_or(read.ns, |first| first.saturating_add(since_first).max(self.last));
+        }
         if let Some(period) = read.wraps_after_ns.filter(|period| ns < self.last.saturating_sub(period / 2)) {
             self.wrapped = self.wrapped.saturating_add(period);
             ns = ns.saturating_add(period);
@@ -115,7 +156,7 @@ impl Loggers {
             }
         }
         self.last = ns;
-        let first = *self.first.get_or_insert(ns);
+        let first = *self.first.get_or_insert(if self.is_own() { 0 } else { ns });
         let text = after_origin(rest);
         self.has_origin |= text.len() < rest.len();
         (Some(Ns(ns.saturating_sub(first))), text)
@@ -127,6 +168,33 @@ impl Loggers {
     }
 }
 
+/// A step of more than this is no wait, but the wall clock that is set.
+const CLOCK_SET_NS: i64 = 3_600_000_000_000;
+/// A system's own stamps need this number of lines, and this part of all.
+const OWN_LINES_MIN: usize = 2;
+const OWN_SHARE: usize = 8;
+const MINUTE_NS: i64 = 60_000_000_000;
+
+/// True if stamps go down more often than a clock that is set would: at a quarter of the steps.
+fn counts_from_last(stamps: impl Iterator<Item = i64>) -> bool {
+    let (mut last, mut steps, mut down) = (None, 0, 0);
+    for stamp in stamps {
+        steps += 1;
+        down += usize::from(last.is_some_and(|last| stamp < last));
+        last = Some(stamp);
+    }
+    down > 1 && down * 4 >= steps
+}
+
+/// A line without the colours that it begins with.
+fn uncoloured(mut line: &[u8]) -> &[u8] {
+    while let Some(rest) = line.strip_prefix(b"\x1b[") {
+        let Some(end) = rest.iter().take(16).position(|&b| b == b'm') else { break };
+        line = &rest[end + 1..];
+    }
+    line
+}
+
 /// After `host kernel: `, if that is how it goes on.
 fn after_origin(text: &[u8]) -> &[u8] {
     let (host, rest) = word(text);
@@ -134,67 +202,6 @@ fn after_origin(text: &[u8]) -> &[u8] {
         return rest;
     }
     if host.is_empty() || host.starts_with(b"[") { text } else { rest.strip_prefix(b"kernel: ").unwrap_or(text) }
-}
-
-const DAY_NS: i64 = 86_400_000_000_000;
-
-/// `10:11:12`, perhaps with a fraction.
-fn time_of_day(text: &[u8]) -> Option<(i64, &[u8])> {
-    let two = |text: &[u8]| -> Option<i64> {
-        let [a, b] = *text else { return None };
-        (a.is_ascii_digit() && b.is_ascii_digit()).then(|| i64::from((a - b'0') * 10 + (b - b'0')))
-    };
-    let (hours, minutes, whole) = (two(text.get(..2)?)?, two(text.get(3..5)?)?, two(text.get(6..8)?)?);
-    (text[2] == b':' && text[5] == b':').then_some(())?;
-    let mut ns = ((hours * 60 + minutes) * 60 + whole) * 1_000_000_000;
-    let mut rest = &text[8..];
-    if let [b'.' | b',', digits @ ..] = rest {
-        let count = digits.iter().take_while(|b| b.is_ascii_digit()).count();
-        let mut unit = 100_000_000;
-        for digit in &digits[..count] {
-            ns += i64::from(digit - b'0') * unit;
-            unit /= 10;
-        }
-        rest = &digits[count..];
-    }
-    Some((ns, rest))
-}
-
-fn daily(text: &[u8]) -> Option<(Read, &[u8])> {
-    time_of_day(text).map(|(ns, rest)| (Read::wrapping(ns, DAY_NS), rest))
-}
-
-/// `2026-11-21 10:11:12` or with a `T`, perhaps with fraction and zone.
-fn date(text: &[u8]) -> Option<(Read, &[u8])> {
-    let (year, rest) = number(text)?;
-    let (month, rest) = number(rest.strip_prefix(b"-")?)?;
-    let (day, rest) = number(rest.strip_prefix(b"-")?)?;
-    let [b' ' | b'T', rest @ ..] = rest else { return None };
-    let (ns, rest) = time_of_day(rest)?;
-    let zone = rest.iter().take_while(|b| b"Z+-:0123456789".contains(b)).count();
-    let days = days(i64::try_from(year).ok().filter(|y| (1970..2262).contains(y))?, month, day)?;
-    Some((Read::plain(days * DAY_NS + ns), &rest[zone..]))
-}
-
-/// Days since 1970-01-01 (Gregorian; the year is taken to begin in March, so that the leap day is its last).
-fn days(year: i64, month: u64, day: u64) -> Option<i64> {
-    ((1..=12).contains(&month) && (1..=31).contains(&day)).then_some(())?;
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let of_year = i64::try_from((153 * month + 2) / 5 + day).ok()? - 1;
-    Some(year * 365 + year / 4 - year / 100 + year / 400 + of_year - 719_468)
-}
-
-/// `Nov 21 10:11:12`: the month by any three letters, as locales have their own.
-fn month_and_day(text: &[u8]) -> Option<(Read, &[u8])> {
-    const MONTHS: [&[u8; 3]; 12] =
-        [b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec"];
-    let name: [u8; 3] = text.get(..3)?.try_into().ok()?;
-    let month = MONTHS.iter().position(|m| **m == name.map(|b| b.to_ascii_lowercase()));
-    let (day, rest) = number(skip_spaces(text[3..].strip_prefix(b" ")?))?;
-    let (ns, rest) = time_of_day(rest.strip_prefix(b" ")?)?;
-    // A year that is no leap year: the stamp does not say, and only distances matter.
-    let days = days(2025, month? as u64 + 1, day)?;
-    Some((Read::wrapping(days * DAY_NS + ns, 365 * DAY_NS), rest))
 }
 
 fn grabserial(line: &[u8]) -> Option<(Read, &[u8])> {
@@ -219,10 +226,40 @@ fn bracketed(line: &[u8]) -> Option<(Read, &[u8])> {
     Some((read, rest.strip_prefix(b"] ")?))
 }
 
-fn dmesg_t(line: &[u8]) -> Option<(Read, &[u8])> {
+/// `[Sat Nov 21 07:17:05 2026]`
+fn day_and_year(line: &[u8]) -> Option<(Read, &[u8])> {
     let (_, rest) = word(line.strip_prefix(b"[")?);
     let (read, rest) = month_and_day(rest)?;
     let (_, rest) = number(rest.strip_prefix(b" ")?)?;
+    Some((read, rest.strip_prefix(b"]")?))
+}
+
+fn dmesg_t(line: &[u8]) -> Option<(Read, &[u8])> {
+    let (read, rest) = day_and_year(line)?;
+    Some((read, rest.strip_prefix(b" ")?))
+}
+
+/// The same without a blank, or with a fraction: then a logger stamped the line.
+fn dated(line: &[u8]) -> Option<(Read, &[u8])> {
+    let (read, rest) = day_and_year(line)?;
+    let has_fraction = line.iter().take(32).any(|&b| b == b'.');
+    (has_fraction || !rest.starts_with(b" ")).then(|| (read, rest.strip_prefix(b" ").unwrap_or(rest)))
+}
+
+/// `[Nov21 07:17] text`, `[  +0.000123] text`
+fn dmesg_h(line: &[u8]) -> Option<(Read, &[u8])> {
+    let inner = line.strip_prefix(b"[")?;
+    if let Some(since) = skip_spaces(inner).strip_prefix(b"+") {
+        let (ns, _, rest) = seconds(since)?;
+        let read = Read { is_since_last: true, ..Read::plain(i64::try_from(ns).ok()?) };
+        return Some((read, rest.strip_prefix(b"] ")?));
+    }
+    // As `Nov 21 07:17:00`, which has the same parts.
+    let (month, rest) = inner.split_at_checked(3)?;
+    let (day, rest) = number(skip_spaces(rest))?;
+    let (time, rest) = rest.strip_prefix(b" ")?.split_at_checked(5)?;
+    let spelt = [month, format!(" {day} ").as_bytes(), time, b":00"].concat();
+    let (read, _) = month_and_day(&spelt)?;
     Some((read, rest.strip_prefix(b"] ")?))
 }
 

@@ -14,6 +14,15 @@ const STRAYS_MAX: usize = 8;
 /// Words of the message with which Linux starts another kernel by kexec.
 const STARTS_ANOTHER: &str = "Starting new kernel";
 
+/// Beginnings of the message with which Linux starts to suspend or to hibernate.
+const SUSPENDS: [&str; 5] = [
+    "PM: suspend entry",
+    "PM: hibernation: hibernation entry",
+    "PM: hibernation entry",
+    "PM: Syncing filesystems",
+    "PM: Preparing system for ",
+];
+
 /// True if a stamp is a whole number of ticks of a clock that counts timer interrupts, as printk cuts it to
 /// microseconds.
 fn is_whole_ticks(stamp: Ns) -> bool {
@@ -145,6 +154,20 @@ impl Reader<'_> {
         let (up, down) =
             steps.fold((0, 0), |(up, down): (u64, u64), (a, b)| (up + u64::from(b > a), down + u64::from(b < a)));
         down > up
+    }
+
+    /// Leaves out what follows a suspend: no part of the boot.
+    pub(super) fn cut_at_suspend(&mut self) {
+        let log = &self.log;
+        let place = log.lines.iter().position(|line| SUSPENDS.iter().any(|words| log.text(line).starts_with(words)));
+        let Some(place) = place.filter(|_| !self.banners.is_empty()) else { return };
+        let lines = &log.lines[place..];
+        let number = |line: Option<&Line>| line.map_or(0, |line| line.number);
+        let about = format!("lines {} to {}", number(lines.first()), number(lines.last()));
+        let (about, count, first) = (about.as_str(), lines.len() as u64, number(lines.first()));
+        let place_in_file = || format!("{}:{first}", self.file);
+        self.diagnostics.add(DiagnosticKind::LogSuspended, about, count, None, place_in_file);
+        self.keep_lines(0..place);
     }
 
     pub(super) fn note_missing_beginning(&mut self) {

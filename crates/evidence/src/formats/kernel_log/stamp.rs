@@ -15,7 +15,10 @@ pub(super) fn stamp(text: &[u8]) -> Option<(i64, &[u8])> {
     if let Some(cpu) = rest.strip_prefix(b"@") {
         rest = number(cpu)?.1;
     } else if let Some(delta) = rest.strip_prefix(b" <") {
-        rest = seconds(skip_spaces(delta))?.2.strip_prefix(b">")?;
+        rest = skip_spaces(seconds(skip_spaces(delta))?.2).strip_prefix(b">")?;
+    } else if rest.starts_with(b"   ") {
+        // The first line of `journalctl -o short-delta` has blanks in place of the time since the line before.
+        rest = skip_spaces(rest);
     }
     // Huawei's kernels print the unit.
     let rest = rest.strip_prefix(b"s").unwrap_or(rest);

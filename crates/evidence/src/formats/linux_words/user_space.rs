@@ -56,6 +56,24 @@ pub(crate) fn frees_init(text: &str) -> bool {
     FREES_INIT.iter().any(|begin| text.starts_with(begin))
 }
 
+/// True if the kernel says that it starts process 1.
+pub(crate) fn starts_process_1(text: &str) -> bool {
+    text.starts_with("Run ") && text.ends_with(" as init process")
+}
+
+/// True if process 1 itself printed the message.
+pub(crate) fn is_of_process_1(text: &str) -> bool {
+    PROCESS_1.iter().any(|begin| text.starts_with(begin))
+        || text.find("[1]: ").is_some_and(|at| program(text) == Some(&text[..at]))
+}
+
+/// True if a message ends a wait of user space: for random numbers, or for something that did not come in time.
+pub(crate) fn ends_a_wait(text: &str) -> bool {
+    const WORDS: [&str; 7] =
+        ["crng init done", "timed out", "timeout", "time-out", "Timed out", "Direct firmware load", "giving up"];
+    WORDS.iter().any(|words| text.contains(words))
+}
+
 /// True if a program printed the message, or did what it reports: then process 1 runs.
 pub(crate) fn is_of_a_program(text: &str) -> bool {
     PROCESS_1.iter().any(|begin| text.starts_with(begin))
