@@ -79,7 +79,8 @@ fn is_elision(line: &str) -> bool {
 /// The messages of the kernel before the end mark, in order of time.
 fn messages(timeline: &Timeline, end: Ns) -> Vec<(Ns, NameId)> {
     let is_console = |track: TrackId| timeline.tracks.get(track).kind == TrackKind::Console;
-    let marks = timeline.marks.iter().filter(|mark| mark.at < end && is_console(mark.track));
+    let is_blank = |name: NameId| timeline.names.get(name).trim().is_empty();
+    let marks = timeline.marks.iter().filter(|mark| mark.at < end && is_console(mark.track) && !is_blank(mark.name));
     let mut messages: Vec<(Ns, NameId)> = marks.map(|mark| (mark.at, mark.name)).collect();
     messages.sort_by_key(|message| message.0);
     messages

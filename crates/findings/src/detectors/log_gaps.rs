@@ -82,7 +82,8 @@ fn gaps(seen: &Seen) -> Vec<Gap> {
     let is_before = |row: &SpanRow| seen.timeline.tracks.get(row.track).kind == TrackKind::Firmware;
     let is_thread = |row: &SpanRow| seen.timeline.tracks.get(row.track).kind == TrackKind::Thread;
     let messages = || seen.spans().map(|(_, row)| row).filter(|row| row.kind == SpanKind::Message);
-    let mut lines: Vec<Mark> = seen.lines().collect();
+    let mut lines: Vec<Mark> =
+        seen.lines().filter(|line| !seen.timeline.names.get(line.name).trim().is_empty()).collect();
     let before = messages().filter(|row| is_imported && is_before(row));
     lines.extend(before.map(|row| Mark { at: row.start, name: row.name, track: row.track }));
     lines.sort_by_key(|line| line.at);

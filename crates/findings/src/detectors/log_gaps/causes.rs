@@ -305,4 +305,22 @@ pub(super) const CAUSES: &[Cause] = &[
         &[],
     )
     .begins(&[&["Verifying Checksum"], &["Verifying Hash Integrity"]]),
+    cause(
+        &[&["Phy link never came up"], &["PCIe link", "down"], &["link not up"]],
+        "for a PCIe link without a device",
+        "take the slot out of the device tree, or let its driver probe asynchronously",
+        &[],
+    ),
+    cause(
+        &[&["deferred probe pending"], &["deferred probe timeout, ignoring dependency"]],
+        "for suppliers of deferred devices until the time-out",
+        "build in or load the drivers of their suppliers; deferred_probe_timeout=0 ends the wait at once",
+        &["deferred_probe_timeout=0"],
+    ),
+    cause(
+        &[&["alg: self-tests for"]],
+        "for self-tests of cryptography",
+        "outside of FIPS mode: cryptomgr.notests, or a kernel without them (CRYPTO_MANAGER_DISABLE_TESTS)",
+        &["cryptomgr.notests"],
+    ),
 ];
