@@ -85,12 +85,18 @@ fn look(name: &str, bytes: &[u8], readers: &mut Readers, diagnostics: &mut Diagn
         return looked;
     }
     let mut rest = Vec::from_iter(Some(0..bytes.len()));
+    let mut beside = Vec::new();
     for (_, reader) in readers.iter_mut() {
         match reader.take(name, bytes, diagnostics) {
             Taken::Nothing => {}
             Taken::All(kind) => return Looked { recognised: of_a_boot(kind), takers: Vec::new() },
             Taken::Lines { kinds, of_a_boot, others } => {
-                looked.recognised.kinds.extend(kinds);
+                // What only helps another kind of evidence is not listed beside a log of another kind.
+                if of_a_boot {
+                    looked.recognised.kinds.extend(kinds)
+                } else {
+                    beside.extend(kinds)
+                }
                 looked.recognised.of_a_boot |= of_a_boot;
                 rest = others;
             }
@@ -106,6 +112,9 @@ fn look(name: &str, bytes: &[u8], readers: &mut Readers, diagnostics: &mut Diagn
             looked.recognised.of_a_boot = true;
             looked.takers.push(format);
         }
+    }
+    if looked.recognised.kinds.is_empty() {
+        looked.recognised.kinds = beside;
     }
     if looked.recognised.kinds.is_empty() {
         if let Some((format, kind)) =
@@ -301,7 +310,16 @@ pub fn recognise(bytes: &[u8]) -> Recognised {
     let cut = diagnostics.count(DiagnosticKind::GzipTooLarge) > 0;
     let bytes = unpacked.as_deref().unwrap_or(bytes);
     if !archive::is_archive(bytes) {
-        let looked = look("", bytes, &mut detect::readers(), &mut diagnostics);
+        let mut readers = detect::readers();
+        let looked = look("", bytes, &mut readers, &mut diagnostics);
+        let without_times = || {
+            let [only] = looked.takers[..] else { return None };
+            let reader = readers.iter().find(|(format, reader)| *format == only && !reader.has_times(bytes))?;
+            reader.1.without_times(bytes)
+        };
+        if let Some(instead) = without_times() {
+            return Recognised { cut, instead: Some(instead), ..Recognised::default() };
+        }
         return Recognised { cut, ..looked.recognised };
     }
     let archive = File { name: String::new(), bytes: bytes.to_vec().into() };

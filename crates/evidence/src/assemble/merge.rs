@@ -371,7 +371,7 @@ fn panicked(boot: &Placing<'_>) -> Option<EndCandidate> {
 /// because it hung, that is a phase of its own.
 fn last_sign(evidence: &AllEvidence<'_>, boot: &mut Placing<'_>) -> Option<EndCandidate> {
     let timeline = &boot.timeline;
-    let marks = timeline.marks.iter().map(|m| m.at);
+    let marks = timeline.marks.iter().map(|m| m.at).filter(|at| boot.booted_at.is_none_or(|booted| *at <= booted));
     let ran = timeline.running.iter().map(|r| r.to);
     let spans = timeline.spans.iter().map(|(_, s)| s.end);
     let signs = evidence.iter().filter_map(|evidence| evidence.last_sign(boot));

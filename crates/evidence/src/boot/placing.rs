@@ -29,6 +29,8 @@ pub(crate) struct Placing<'f> {
     /// The instant at which several messages stand because the kernel's clock did not run yet. They are in order, but the time that
     /// each took is unknown.
     pub clock_stood_at: Option<Ns>,
+    /// The last line of the boot in an imported log that goes on much later.
+    pub booted_at: Option<Ns>,
     /// The error of an event's time in the scheduler's evidence.
     pub trace_error: Ns,
     /// The thread that the kernel starts in; see [`Placing::first_thread`].
@@ -82,6 +84,7 @@ impl<'f> Placing<'f> {
             clocks: Clocks::default(),
             kernel_clock_after: Ns::ZERO,
             clock_stood_at: None,
+            booted_at: None,
             trace_error: Ns::ZERO,
             first_thread: None,
             monotonic_after: Ns::ZERO,
@@ -125,8 +128,13 @@ impl<'f> Placing<'f> {
             tracks.iter().find(|(_, t)| t.kind == TrackKind::Thread && t.id == 0 && !t.idle).map(|(id, _)| id)
         });
         let first = known.unwrap_or_else(|| {
-            let is_other = self.found.subject.os.is_known() && self.found.subject.os != Os::Linux;
-            let name = self.timeline.names.intern(if is_other { "kernel" } else { "swapper/0" });
+            let is_only_heard = self.is_imported() && self.clocks.printk.is_none();
+            let name = match &self.found.subject.os {
+                Os::Unknown if is_only_heard => "unknown",
+                Os::Unknown | Os::Linux => "swapper/0",
+                _ => "kernel",
+            };
+            let name = self.timeline.names.intern(name);
             self.timeline.tracks.add(name, TrackKind::Thread, 0)
         });
         *self.first_thread.insert(first)

@@ -2,6 +2,8 @@
 
 mod arrivals;
 mod boundaries;
+mod ends;
+mod lines;
 mod loader;
 mod loader_steps;
 mod places;
@@ -47,8 +49,8 @@ pub(crate) const FILES: [&str; 3] = ["kmsg.log", "kmsg-memory.log", "console.log
 const NEXT_TIME: &str = "for functions in place of gaps, boot with `initcall_debug printk.time=1 log_buf_len=16M`, or run \
      `bootscope capture` on the machine after its boot";
 
-const WITHOUT_TIMES: &str = "lines of a kernel, firmware or a boot loader without times, or with whole seconds alone: stamp each \
-     line of the console (`grabserial -t`), or let the kernel do it (Linux: printk.time=1, FreeBSD: kern.msgbuf_show_timestamp=2)";
+const WITHOUT_TIMES: &str = "messages of a kernel, firmware or a boot loader without times: stamp each line of the console \
+     (`grabserial -t`, `ts`), or let the kernel do it (Linux: printk.time=1)";
 
 /// Its place in [`Files::own`].
 const CONSOLE: usize = 0;
@@ -70,7 +72,7 @@ impl Reader for Files {
         let text = line.bytes;
         match text.first()? {
             b'[' | b'<' if Prefix::strip(text).0.stamped => Some(0),
-            b'[' if has_date(text) => Some(0),
+            b'[' if lines::has_date(text) => Some(0),
             b'0'..=b'9' if kmsg_record(text).is_some() => Some(1),
             _ => None,
         }
@@ -78,15 +80,19 @@ impl Reader for Files {
 
     /// Loggers put their stamps before each line, and then only they know what is behind them.
     fn may_be_line(&self, line: text::Line<'_>) -> Option<usize> {
-        let text = behind_origin(line.bytes).unwrap_or(line.bytes);
-        (has_kernel_stamp(line.bytes) || is_kernel_message(text)).then_some(0)
+        let text = lines::behind_origin(line.bytes).unwrap_or(line.bytes);
+        (lines::has_kernel_stamp(line.bytes) || lines::is_kernel_message(text) || Loggers::is_own_line(line.bytes))
+            .then_some(0)
     }
 
     /// A capture without a line of the kernel's: a console that is quiet, or a board that runs something else.
     fn may_be_whole(&self, bytes: &[u8]) -> Option<String> {
         let loggers = Loggers::detect(bytes);
         let lines = || text::Lines::new(bytes).map(|line| loggers.without_stamp(line.bytes));
-        let is_of_a_boot = || lines().any(|line| speakers::of(&text::lossy(line)).is_some());
+        let is_of_a_boot = || {
+            let mut lines = lines().map(text::lossy);
+            lines.any(|line| speakers::of(&line).is_some() || lines::speaks(&line))
+        };
         let what = match loggers.name() {
             Some(logger) if logger == GRABSERIAL || is_of_a_boot() => format!("capture of a serial line by {logger}"),
             _ if LoaderStamps::detect(bytes, &loggers).is_any() => "log of firmware or a boot loader".to_owned(),
@@ -96,8 +102,13 @@ impl Reader for Files {
     }
 
     fn without_times(&self, bytes: &[u8]) -> Option<&'static str> {
-        let speaks = |line: &str| other_kernels::system(line).is_some() || speakers::runs_before_the_kernel(line);
-        text::Lines::new(bytes).any(|line| speaks(&text::lossy(line.bytes))).then_some(WITHOUT_TIMES)
+        let lines = || text::Lines::new(bytes).map(|line| text::lossy(line.bytes));
+        let other = lines().find_map(|line| other_kernels::without_times(&line));
+        other.or_else(|| lines().any(|line| lines::speaks(&line)).then_some(WITHOUT_TIMES))
+    }
+
+    fn has_times(&self, bytes: &[u8]) -> bool {
+        lines::have_times(bytes)
     }
 
     fn next_time(&self, bytes: &[u8]) -> Option<&'static str> {
@@ -371,7 +382,7 @@ impl Evidence for Messages<'_> {
         let done = imported.and_then(|(_, log)| {
             let clock = boot.clocks.printk.clone();
             let places = Places { log, arrivals: &Arrivals::Unknown, clock: clock.as_ref(), is_imported: true };
-            boundaries::done(&places, boot)
+            ends::find(&places, boot)
         });
         done.or_else(|| self.before.iter().find_map(|before| before.end(boot)))
     }
@@ -420,12 +431,14 @@ fn messages(file: &str, places: &Places<'_>, from: u32, boot: &mut Placing<'_>) 
     let traced = timeline.spans.iter().any(|(_, s)| s.kind == SpanKind::Initcall);
     let name = timeline.names.intern("kernel log");
     let track = timeline.tracks.named(name, TrackKind::Console);
+    let before_kernel = log.lines.iter().take_while(|line| line.stamp.is_none() && !line.before_clock);
+    let mut unstamped = speakers::Unstamped::new(before_kernel.map(|line| log.text(line)));
     let mut before_clock = 0;
     // A hypervisor goes on printing beside the kernel.
     for line in log.lines.iter().filter(|line| line.number >= from && line.loader_stamp.is_none()) {
         let place_in_file = || format!("{file}:{}", line.number);
         let Some(at) = place(line) else {
-            match speakers::of(log.text(line)).filter(|_| !line.before_clock) {
+            match unstamped.of(log.text(line)).filter(|_| !line.before_clock) {
                 Some(speaker) => timeline.diagnostics.note_about(DiagnosticKind::LinesOfOthers, speaker, place_in_file),
                 None => timeline.diagnostics.note(DiagnosticKind::MessagesWithoutStamp, place_in_file),
             }
@@ -433,6 +446,9 @@ fn messages(file: &str, places: &Places<'_>, from: u32, boot: &mut Placing<'_>) 
             timeline.unplaced.push(Unplaced { name, before: None });
             continue;
         };
+        if line.stamp.is_some() || line.before_clock {
+            unstamped.kernel_spoke();
+        }
         let before = timeline.unplaced.iter_mut().rev().take_while(|message| message.before.is_none());
         before.for_each(|message| message.before = Some(at));
         // A logger's stamp is as good as an arrival that was recorded.
@@ -459,33 +475,4 @@ fn messages(file: &str, places: &Places<'_>, from: u32, boot: &mut Placing<'_>) 
     if !found.is_empty() {
         found.build(timeline);
     }
-}
-
-/// `[Sat Nov 21 07:17:05 2026] text`, as `dmesg -T` prints it.
-fn has_date(text: &[u8]) -> bool {
-    const DAYS: [&[u8]; 7] = [b"[Mon ", b"[Tue ", b"[Wed ", b"[Thu ", b"[Fri ", b"[Sat ", b"[Sun "];
-    DAYS.iter().any(|day| text.starts_with(day)) && text.get(25) == Some(&b']')
-}
-
-/// A stamp of printk's behind those of a logger: within the first bytes of the line.
-fn has_kernel_stamp(text: &[u8]) -> bool {
-    const LOOKED_AT: usize = 80;
-    let start = &text[..text.len().min(LOOKED_AT)];
-    memchr::memchr_iter(b'[', start).skip_while(|&at| at == 0).any(|at| Prefix::strip(&text[at..]).0.stamped)
-}
-
-/// The text behind `host kernel: `, as a journal has it.
-fn behind_origin(text: &[u8]) -> Option<&[u8]> {
-    const ORIGIN: &[u8] = b" kernel: ";
-    const MAX_BYTES: usize = 120;
-    let at = memchr::memmem::find(&text[..text.len().min(MAX_BYTES)], ORIGIN)?;
-    Some(&text[at + ORIGIN.len()..])
-}
-
-/// True if only a kernel prints this message, for logs without any stamps.
-fn is_kernel_message(text: &[u8]) -> bool {
-    if text.starts_with(b"calling  ") || text.starts_with(b"Linux version ") {
-        return true;
-    }
-    text.starts_with(b"initcall ") && memchr::memmem::find(text, b" returned ").is_some()
 }

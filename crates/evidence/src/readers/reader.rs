@@ -148,6 +148,11 @@ pub(crate) trait Reader {
         None
     }
 
+    /// False for a log that says nothing of times, not even how long something took.
+    fn has_times(&self, _bytes: &[u8]) -> bool {
+        true
+    }
+
     /// Advice on the next recording, where a file of this format says less than its machine could.
     fn next_time(&self, _bytes: &[u8]) -> Option<&'static str> {
         None

@@ -5,6 +5,7 @@ mod any_bytes;
 mod consoles;
 #[path = "../../../../tests/cpu.rs"]
 mod cpu;
+mod ends;
 mod followed;
 mod function_graph;
 mod fuzzed;

@@ -4,7 +4,7 @@ use super::{Analysis, Finished, Link, Times};
 use crate::formats::several_boots::boot_number;
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
-/// Far more boots than anybody pastes.
+/// Far more boots than a paste has.
 const BOOTS_MAX: usize = 1 << 12;
 
 /// The parts of an account that are one boot's.

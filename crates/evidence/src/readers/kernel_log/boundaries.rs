@@ -1,4 +1,4 @@
-//! Phases, milestones and the end of a boot, by the words of its log.
+//! Phases and milestones of a boot, by the words of its log.
 //!
 //! Wordings are data, in [`user_space`] and [`other_kernels`]. Each boundary has several: the earliest sure one
 //! counts, and its error is the time since the line before which it cannot have been.
@@ -10,13 +10,16 @@ use crate::formats::kernel_log::{KernelLog, Line};
 use crate::formats::linux_words::user_space;
 use crate::formats::systemd_words as systemd;
 use crate::formats::{linux_words, other_kernels};
+use crate::readers::kernel_log::ends;
 use crate::readers::kernel_log::places::Places;
-use crate::readers::reader::{EndCandidate, EndRank};
+use crate::readers::kernel_log::speakers;
 use guest_init::cpio::ROOT_PATH;
 use timeline::{EndEvidence, Milestone, MilestoneKind, Ns, Phase, SpanKind, Timeline, TrackKind};
 
 /// A kernel's clock is 0 at most this long after its first instruction, where it is not unpacked slowly.
 const CLOCK_LATE: Ns = Ns::from_ms(100);
+/// A log whose first line has a later stamp has lost its beginning.
+const BEGINNING_MAX: Ns = Ns::from_ms(1000);
 /// A kernel whose first line has a later stamp counts from power-on.
 const FIRST_LINE_MAX: Ns = Ns::from_ms(100);
 
@@ -39,7 +42,9 @@ pub(super) fn place(places: &Places<'_>, from: u32, boot: &mut Placing<'_>) {
     }
     let run = |text: &str| text.strip_prefix("Run ")?.strip_suffix(" as init process").map(|path| path == ROOT_PATH);
     boundary(Phase::ModulesAndRoot, from, &|text| run(text) == Some(true));
-    boundary(Phase::Process1, from, &|text| run(text) == Some(false) || other_kernels::starts_process_1(text));
+    let best = log.lines.iter().filter_map(|line| other_kernels::process_1_rank(log.text(line))).min();
+    let other = |text: &str| best.is_some() && other_kernels::process_1_rank(text) == best;
+    boundary(Phase::Process1, from, &|text| run(text) == Some(false) || other(text));
     // An initrd's systemd has its own targets of these names before it hands over.
     let in_root = log.lines.iter().rposition(|line| log.text(line).starts_with(systemd::BEGINS)).unwrap_or(0);
     let number = log.lines.get(in_root).map_or(0, |line| line.number);
@@ -51,15 +56,17 @@ pub(super) fn place(places: &Places<'_>, from: u32, boot: &mut Placing<'_>) {
     }
     program_ran(places, from, boot);
     let lines = log.lines.iter().filter(|line| line.number >= from);
-    let mounted = lines.filter(|line| linux_words::mounts_a_device(log.text(line)));
+    let mounts = |text: &str| linux_words::mounts_a_device(text) || other_kernels::mounts_root(text);
+    let mounted = lines.filter(|line| mounts(log.text(line)));
     let mounted = mounted.filter_map(|line| Some((line, places.of_boundary(line)?))).next();
     if let Some((line, at)) = mounted {
         let (kind, error) = (MilestoneKind::RootMounted, places.error(line, boot));
         boot.timeline.passed.push(Milestone { kind, at, error, track: None });
     }
-    if places.is_imported {
-        let error = boot.arrival_error();
-        login_prompt(log, &|line| places.at(line), error, &mut boot.timeline);
+    let prompt = ends::login(places).filter(|_| places.is_imported);
+    if let Some((at, error, _)) = prompt.filter(|(_, _, evidence)| *evidence == EndEvidence::LoginPrompt) {
+        let error = error.max(boot.arrival_error());
+        boot.timeline.passed.push(Milestone { kind: MilestoneKind::LoginPrompt, at, error, track: None });
     }
 }
 
@@ -75,7 +82,12 @@ fn shortened(text: &str) -> String {
 fn kernel_begins(places: &Places<'_>, from: u32, boot: &mut Placing<'_>) {
     let log = places.log;
     let first = log.lines.iter().find(|line| line.number >= from && places.by_kernel(line).is_some());
-    let Some((line, at)) = first.and_then(|line| Some((line, places.by_kernel(line)?))) else { return };
+    let Some((line, at)) = first.and_then(|line| Some((line, places.by_kernel(line)?))) else {
+        return kernel_speaks(places, from, boot);
+    };
+    if places.is_imported && is_of_a_running_system(places, line) {
+        return;
+    }
     boot.timeline.boundary(Phase::EarlyKernel, at, places.error(line, boot), &evidence(log, line));
     if !places.is_imported {
         return;
@@ -101,6 +113,26 @@ fn kernel_begins(places: &Places<'_>, from: u32, boot: &mut Placing<'_>) {
     counts_from_power_on(places, line, at, boot);
 }
 
+/// True if a log lost its beginning, and nothing in it shows that the kernel still boots: no message of its start, no initcall, and no
+/// hand-over.
+fn is_of_a_running_system(places: &Places<'_>, first: &Line) -> bool {
+    let boots = |text: &str| {
+        linux_words::says(text) || user_space::starts_process_1(text) || other_kernels::system(text).is_some()
+    };
+    let is_late = first.stamp.is_some_and(|stamp| stamp >= BEGINNING_MAX) && first.host_stamp.is_none();
+    is_late && !places.log.lines.iter().any(|line| boots(places.log.text(line)))
+}
+
+/// The kernel begins with its first line where only a logger stamped it.
+fn kernel_speaks(places: &Places<'_>, from: u32, boot: &mut Placing<'_>) {
+    let log = places.log;
+    let is_kernels = |line: &&Line| line.number >= from && speakers::of(log.text(line)).is_none_or(speakers::is_kernel);
+    let first = log.lines.iter().find(is_kernels).filter(|_| boot.subject.os.is_known());
+    if let Some((line, at)) = first.and_then(|line| Some((line, places.of_boundary(line)?))) {
+        boot.timeline.boundary(Phase::EarlyKernel, at, places.error(line, boot), &evidence(log, line));
+    }
+}
+
 /// A kernel may stamp its lines from a counter that began at power-on: then its first words are stamped late, and what ran before
 /// them has that time.
 fn counts_from_power_on(places: &Places<'_>, first: &Line, at: Ns, boot: &mut Placing<'_>) {
@@ -120,8 +152,9 @@ fn counts_from_power_on(places: &Places<'_>, first: &Line, at: Ns, boot: &mut Pl
 /// this message.
 fn program_ran(places: &Places<'_>, from: u32, boot: &mut Placing<'_>) {
     let log = places.log;
-    let says_run = |line: &Line| log.text(line).starts_with("Run ") && log.text(line).ends_with(" as init process");
-    let starts = |line: &&Line| says_run(line) || other_kernels::starts_process_1(log.text(line));
+    let best = log.lines.iter().filter_map(|line| other_kernels::process_1_rank(log.text(line))).min();
+    let other = |text: &str| best.is_some() && other_kernels::process_1_rank(text) == best;
+    let starts = |line: &&Line| user_space::starts_process_1(log.text(line)) || other(log.text(line));
     if let Some(line) = log.lines.iter().filter(|line| line.number >= from).find(starts) {
         if let Some(at) = places.of_boundary(line).filter(|_| places.is_imported) {
             process_1_from(at, boot);
@@ -177,35 +210,4 @@ pub(super) fn login_prompt(log: &KernelLog, place: &dyn Fn(&Line) -> Option<Ns>,
     let mut prompts = log.lines.iter().filter(|line| user_space::asks_for_login(log.text(line)));
     let Some(at) = prompts.find_map(place) else { return };
     timeline.passed.push(Milestone { kind: MilestoneKind::LoginPrompt, at, error, track: None });
-}
-
-/// The end of an imported boot: systemd says that startup is finished; else the console asks for a login; else the last
-/// of the usual default targets is reached.
-pub(super) fn done(places: &Places<'_>, boot: &mut Placing<'_>) -> Option<EndCandidate> {
-    let log = places.log;
-    let found = |is: &dyn Fn(&str) -> bool| {
-        let mut lines = later(log).filter(|line| is(log.text(line)));
-        lines.find_map(|line| places.at(line)).filter(|at| *at > Ns::ZERO)
-    };
-    let finished = later(log).filter(|line| log.text(line).starts_with(systemd::FINISHED)).last();
-    let finished = finished.and_then(|line| places.at(line)).map(|at| (at, EndEvidence::SystemdFinished));
-    let login = || Some((found(&user_space::asks_for_login)?, EndEvidence::LoginPrompt));
-    let (at, evidence) = finished.or_else(login).or_else(|| default_target(places, boot))?;
-    Some(EndCandidate { rank: EndRank::BootDone, at, error: Ns::from_ms(1), evidence, track: boot.init })
-}
-
-/// The lines behind those of a kernel that started this one by kexec.
-fn later(log: &KernelLog) -> impl Iterator<Item = &Line> {
-    log.lines.iter().filter(|line| log.earlier.is_none_or(|earlier| line.number > earlier))
-}
-
-/// The last of the targets that a boot usually ends with, which the root's systemd reached.
-fn default_target(places: &Places<'_>, boot: &mut Placing<'_>) -> Option<(Ns, EndEvidence)> {
-    let log = places.log;
-    let root = later(log).filter(|line| log.text(line).starts_with(systemd::BEGINS)).last();
-    let root = root.map_or(0, |line| line.number);
-    let reached = later(log).filter(|line| line.number >= root);
-    let reached = reached.filter_map(|line| Some((places.at(line)?, systemd::reached(log.text(line))?)));
-    let (at, target) = reached.filter(|(_, target)| systemd::DEFAULT_TARGETS.contains(target)).last()?;
-    Some((at, EndEvidence::SystemdReached(boot.timeline.names.intern(target))))
 }

@@ -21,6 +21,13 @@ impl Places<'_> {
         self.by_kernel(line).or_else(|| self.arrivals.of(self.log, line)).or(line.host_stamp)
     }
 
+    /// The times of the nearest lines before and after one that has no time.
+    pub(super) fn around(&self, line: &Line) -> (Option<Ns>, Option<Ns>) {
+        let lines = || self.log.lines.iter();
+        let before = lines().take_while(|other| other.number < line.number).filter_map(|line| self.at(line)).last();
+        (before, lines().filter(|other| other.number > line.number).find_map(|line| self.at(line)))
+    }
+
     /// The time of a line by the kernel's stamp alone.
     pub(super) fn by_kernel(&self, line: &Line) -> Option<Ns> {
         let clock = self.clock?;

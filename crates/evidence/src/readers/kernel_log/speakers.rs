@@ -12,6 +12,7 @@ struct Speaker {
 const FIRMWARE: &str = "firmware";
 const LOADER: &str = "a boot loader";
 const HYPERVISOR: &str = "a hypervisor";
+const OTHER_KERNEL: &str = "another system's kernel";
 /// Lines of process 1 and of what it starts.
 const USER_SPACE: &str = "user space";
 
@@ -60,7 +61,7 @@ const SPEAKERS: [Speaker; 4] = [
         contains: &["TegraBoot", " bytes read in ", "welcome to lk"],
     },
     Speaker { name: HYPERVISOR, begins: &["(XEN) "], contains: &[] },
-    Speaker { name: "another system's kernel", begins: &["*** Booting ", "***** Booting "], contains: &["Zephyr OS"] },
+    Speaker { name: OTHER_KERNEL, begins: &["*** Booting ", "***** Booting "], contains: &["Zephyr OS"] },
 ];
 
 /// The speaker of a line, if its words give it away.
@@ -73,6 +74,35 @@ pub(super) fn of(text: &str) -> Option<&'static str> {
     named.or_else(|| (user_space::greets(text) || user_space::is_of_a_program(text)).then_some(USER_SPACE))
 }
 
+/// True if that speaker is a kernel.
+pub(super) fn is_kernel(speaker: &str) -> bool {
+    speaker == OTHER_KERNEL
+}
+
+/// The speaker of lines that no kernel stamped, in a log in which a kernel stamps its own. What says nothing of its speaker is of the
+/// one that spoke last: of firmware before the kernel, and of a program once it runs.
+pub(super) struct Unstamped {
+    last: Option<&'static str>,
+}
+
+impl Unstamped {
+    /// The speaker of the first lines: firmware, if any firmware or loader speaks before the kernel.
+    pub(super) fn new<'t>(mut before_kernel: impl Iterator<Item = &'t str>) -> Unstamped {
+        Unstamped { last: before_kernel.find_map(of).filter(|speaker| [FIRMWARE, LOADER].contains(speaker)) }
+    }
+
+    /// The kernel printed a line: what follows without a stamp is a program's.
+    pub(super) fn kernel_spoke(&mut self) {
+        self.last = Some(USER_SPACE);
+    }
+
+    /// The speaker of a line.
+    pub(super) fn of(&mut self, text: &str) -> Option<&'static str> {
+        self.last = of(text).or(self.last);
+        self.last
+    }
+}
+
 /// True if firmware, a boot loader or a hypervisor prints this.
 pub(super) fn runs_before_the_kernel(text: &str) -> bool {
     of(text).is_some_and(|speaker| [FIRMWARE, LOADER, HYPERVISOR].contains(&speaker))
@@ -81,6 +111,18 @@ pub(super) fn runs_before_the_kernel(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_that_gives_nothing_away_is_of_the_last_speaker() {
+        let mut speakers = Unstamped::new(["F0: 102B 0000", "U-Boot 2024.04"].into_iter());
+        assert_eq!(speakers.of("F0: 102B 0000"), Some(LOADER));
+        let mut speakers = Unstamped::new(["hello"].into_iter());
+        assert_eq!(speakers.of("hello"), None);
+        assert_eq!(speakers.of("NOTICE:  BL2: v2.4"), Some(FIRMWARE));
+        assert_eq!(speakers.of("board rev 3"), Some(FIRMWARE));
+        speakers.kernel_spoke();
+        assert_eq!(speakers.of("Starting initramfs ..."), Some(USER_SPACE));
+    }
 
     #[test]
     fn words_give_speakers_away() {

@@ -1,0 +1,157 @@
+//! The end of an imported boot, by the words of its log.
+//!
+//! A log has the best mark that it shows: systemd is done, a login prompt, the last usual target. Many logs have none of these and go
+//! on for days. Such a boot ends when process 1 starts, or with process 1's first line or a wait behind that, if it took longer than the
+//! kernel.
+
+use crate::boot::Placing;
+use crate::formats::kernel_log::{KernelLog, Line};
+use crate::formats::linux_words::user_space;
+use crate::formats::other_kernels;
+use crate::formats::systemd_words as systemd;
+use crate::readers::kernel_log::places::Places;
+use crate::readers::reader::{EndCandidate, EndRank};
+use hashbrown::HashMap;
+use std::hash::Hasher;
+use timeline::{DiagnosticKind, EndEvidence, Ns, Phase};
+
+/// A running system that says nothing new for this long has booted.
+const BOOTED: Ns = Ns::from_ms(30_000);
+/// A shorter silence is no wait worth a later end mark.
+const WAIT_MIN: Ns = Ns::from_ms(1000);
+/// systemd gives a unit 90 s to start. A wait for it is a little shorter, because other lines come in between.
+const TIME_OUT_OF_A_UNIT: std::ops::RangeInclusive<Ns> = Ns::from_ms(80_000)..=Ns::from_ms(91_000);
+
+/// The end, and notes in `boot` when the machine had booted.
+pub(super) fn find(places: &Places<'_>, boot: &mut Placing<'_>) -> Option<EndCandidate> {
+    let done = finished(places).or_else(|| login(places)).or_else(|| default_target(places, boot));
+    if let Some((at, error, evidence)) = done {
+        return Some(EndCandidate { rank: EndRank::BootDone, at, error, evidence, track: boot.init });
+    }
+    let (lines, rest) = of_boot(places, boot);
+    if boot.start_of(Phase::Process1).is_some() && !boot.is_start_of_process_1_unknown {
+        let (at, error, evidence) = printed_or_waited(&lines, places, boot)?;
+        return Some(EndCandidate { rank: EndRank::ProcessOneSaid, at, error, evidence, track: boot.init });
+    }
+    // Nothing tells of an end: the last sign is the last line of the boot.
+    if let (Some((at, _)), Some(first)) = (lines.last(), rest.first()) {
+        boot.booted_at = Some(*at);
+        let (place, count) = (format!("line {}", first.number), rest.len() as u64);
+        boot.timeline.diagnostics.add(DiagnosticKind::LogLater, "", count, None, || place);
+    }
+    None
+}
+
+/// A time, its error and the evidence.
+type Mark = (Ns, Ns, EndEvidence);
+
+const ERROR: Ns = Ns::from_ms(1);
+
+/// systemd says that startup is finished.
+fn finished(places: &Places<'_>) -> Option<Mark> {
+    let finished = later(places.log).filter(|line| places.log.text(line).starts_with(systemd::FINISHED)).last();
+    Some((finished.and_then(|line| places.at(line)).filter(|at| *at > Ns::ZERO)?, ERROR, EndEvidence::SystemdFinished))
+}
+
+/// The console asks for a login. A prompt without a stamp came between the stamps before and after it.
+pub(super) fn login(places: &Places<'_>) -> Option<Mark> {
+    let log = places.log;
+    let prompt = later(log).find(|line| user_space::asks_for_login(log.text(line)))?;
+    if let Some(at) = places.at(prompt) {
+        return Some((at, ERROR, EndEvidence::LoginPrompt)).filter(|_| at > Ns::ZERO);
+    }
+    let (before, after) = places.around(prompt);
+    let before = before.filter(|at| *at > Ns::ZERO)?;
+    Some(match after.filter(|after| *after >= before) {
+        Some(after) => (before, after - before, EndEvidence::LoginPrompt),
+        None => (before, Ns::ZERO, EndEvidence::LoginPromptLater),
+    })
+}
+
+/// The lines behind those of a kernel that started this one by kexec.
+fn later(log: &KernelLog) -> impl Iterator<Item = &Line> {
+    log.lines.iter().filter(|line| log.earlier.is_none_or(|earlier| line.number > earlier))
+}
+
+/// The last of the targets that a boot usually ends with, which the root's systemd reached.
+fn default_target(places: &Places<'_>, boot: &mut Placing<'_>) -> Option<Mark> {
+    let log = places.log;
+    let root = later(log).filter(|line| log.text(line).starts_with(systemd::BEGINS)).last();
+    let root = root.map_or(0, |line| line.number);
+    let reached = later(log).filter(|line| line.number >= root);
+    let reached = reached.filter_map(|line| Some((places.at(line)?, systemd::reached(log.text(line))?)));
+    let (at, target) = reached.filter(|(_, target)| systemd::DEFAULT_TARGETS.contains(target)).last()?;
+    Some((at, ERROR, EndEvidence::SystemdReached(boot.timeline.names.intern(target))))
+}
+
+/// The shape of a line: its letters. A line that a running system prints again and again is no sign of a boot.
+fn shape(text: &str) -> u64 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    text.bytes().filter(u8::is_ascii_alphabetic).for_each(|letter| hasher.write_u8(letter));
+    hasher.finish()
+}
+
+/// A line of a shape that was there this often says nothing new.
+const OFTEN: u8 = 3;
+
+/// The lines until the machine had booted, and the others: a program ran, and then the log said nothing new for a long time, without
+/// waiting for anything.
+fn of_boot<'l>(places: &Places<'l>, boot: &Placing<'_>) -> (Vec<(Ns, &'l Line)>, Vec<&'l Line>) {
+    let log = places.log;
+    let text = |line: &Line| log.text(line);
+    let is_start_known = later(log).any(|line| starts_process_1(text(line)));
+    let is_run = |line: &Line| match is_start_known {
+        true => starts_process_1(text(line)),
+        false => user_space::is_of_a_program(text(line)),
+    };
+    let from = boot.start_of(Phase::Process1);
+    let mut lines: Vec<(Ns, &Line)> = later(log).filter_map(|line| Some((places.at(line)?, line))).collect();
+    let mut shapes: HashMap<u64, u8> = HashMap::new();
+    let (mut runs, mut last_new) = (false, 0);
+    for (number, &(at, line)) in lines.iter().enumerate() {
+        let silence = at - lines[last_new].0;
+        let is_wait = user_space::ends_a_wait(text(line)) || TIME_OUT_OF_A_UNIT.contains(&silence);
+        if runs && silence > BOOTED && !is_wait {
+            let rest = lines.split_off(last_new + 1).into_iter().map(|(_, line)| line).collect();
+            return (lines, rest);
+        }
+        runs |= is_run(line) || from.is_some_and(|from| at > from);
+        let times = shapes.entry(shape(text(line))).or_default();
+        *times = times.saturating_add(1);
+        if *times <= OFTEN || !runs {
+            last_new = number;
+        }
+    }
+    (lines, Vec::new())
+}
+
+/// True if a kernel says that it starts process 1.
+fn starts_process_1(text: &str) -> bool {
+    user_space::starts_process_1(text) || other_kernels::starts_process_1(text)
+}
+
+/// Process 1's first line, the root's where an initrd has its own, or the line that ends a wait of user space: if that took longer than
+/// all before process 1, then the boot was not over when process 1 started.
+fn printed_or_waited(lines: &[(Ns, &Line)], places: &Places<'_>, boot: &mut Placing<'_>) -> Option<Mark> {
+    let text = |line: &Line| places.log.text(line);
+    let started = boot.start_of(Phase::Process1)?;
+    let long = (started - boot.start_of(Phase::EarlyKernel).unwrap_or_default()).max(WAIT_MIN);
+    let run = lines.iter().position(|(_, line)| user_space::starts_process_1(text(line)))?;
+    let lines = &lines[run..];
+    let root = lines.iter().rfind(|(_, line)| text(line).starts_with(systemd::BEGINS));
+    let printed = root.or_else(|| lines.iter().find(|(_, line)| user_space::is_of_process_1(text(line))));
+    let printed = printed.filter(|(at, _)| *at - started > long);
+    let is_wait = |silence: Ns, line: &Line| {
+        silence > long && (user_space::ends_a_wait(text(line)) || TIME_OUT_OF_A_UNIT.contains(&silence))
+    };
+    let steps = lines.iter().zip(lines.iter().skip(1));
+    let mut waited = steps.filter(|((before, _), (at, line))| is_wait(*at - *before, line));
+    let waited =
+        waited.next_back().map(|(_, end)| end).filter(|(at, _)| printed.is_none_or(|(printed, _)| at > printed));
+    let (at, line) = waited.or(printed)?;
+    let evidence = match waited {
+        Some(_) => EndEvidence::WaitEnded(boot.timeline.names.intern(text(line))),
+        None => EndEvidence::Process1Printed,
+    };
+    Some((*at, ERROR, evidence))
+}
