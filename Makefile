@@ -80,6 +80,8 @@ lint:
 	$(CARGO) clippy --locked --profile lab -p lab --no-default-features --features kernel --bin lab -- -D warnings $(NOT_IN_LATER_CLIPPY)
 	RUSTFLAGS="-C force-frame-pointers=yes" $(CARGO) clippy --locked --profile lab -p kernel-examples --features kernel --bin second-kernel -- -D warnings $(NOT_IN_LATER_CLIPPY)
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps -p tslog -p p2buddy -p vmem -p sampler
+	scripts/build-page
+	npm --prefix page run --silent lint
 	scripts/check-licences
 	scripts/check-circles
 	scripts/check-words
@@ -219,6 +221,7 @@ memory:
 
 fmt:
 	$(CARGO) fmt
+	[ ! -d page/node_modules ] || npm --prefix page run --silent format
 
 # It needs write access to PREFIX. Run it after `make build`: sudo make install PREFIX=/usr/local
 install:

@@ -1,7 +1,8 @@
 // Builds the page's application: dist/page.js and dist/page.css, which the program embeds. The workers are bundled first and
 // embedded in the script as text. The page starts them from memory, because it has no other file.
-import { build } from "esbuild";
+
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { build } from "esbuild";
 
 const common = { bundle: true, format: "iife", target: "es2022", minify: true, write: false, charset: "utf8", legalComments: "none" };
 

@@ -1,14 +1,16 @@
 // Fetches the packages that build the page, like `npm ci --omit=dev`. It is for machines with Node.js but without npm, which is 370
 // packages in Debian. Each package must have the checksum in package-lock.json.
-import { createHash } from "node:crypto";
+
 import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 const REGISTRY = process.env.npm_config_registry ?? "https://registry.npmjs.org/";
 
 /** True if a package is for this machine. A package for one system names it. */
-const isWanted = ({ dev, os, cpu }) => !dev && (os ?? [process.platform]).includes(process.platform) && (cpu ?? [process.arch]).includes(process.arch);
+const isWanted = ({ dev, os, cpu }) =>
+    !dev && (os ?? [process.platform]).includes(process.platform) && (cpu ?? [process.arch]).includes(process.arch);
 
 async function fetched(name, { version, integrity }) {
     const url = new URL(`${name}/-/${name.split("/").at(-1)}-${version}.tgz`, REGISTRY);
@@ -28,7 +30,9 @@ try {
         const name = place.replace(/^node_modules\//, "");
         const into = join(folder, name);
         await mkdir(into, { recursive: true });
-        execFileSync("tar", ["--extract", "--gzip", "--strip-components=1", "--no-same-owner", "--directory", into], { input: await fetched(name, one) });
+        execFileSync("tar", ["--extract", "--gzip", "--strip-components=1", "--no-same-owner", "--directory", into], {
+            input: await fetched(name, one),
+        });
     }
     await writeFile(join(folder, ".package-lock.json"), "{}\n");
     await rm("node_modules", { recursive: true, force: true });

@@ -8,7 +8,10 @@ import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
 import { frames, memory, quantile, rounded } from "./measure.mjs";
 
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--enable-precise-memory-info"] });
+const browser = await chromium.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    args: ["--no-sandbox", "--enable-precise-memory-info"],
+});
 
 for (const path of process.argv.slice(2)) {
     const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
@@ -29,16 +32,25 @@ for (const path of process.argv.slice(2)) {
                 const begun = performance.now();
                 field.value = "init.*e$";
                 field.dispatchEvent(new Event("input", { bubbles: true }));
-                requestAnimationFrame(() => requestAnimationFrame(() => done({ ms: performance.now() - begun, found: document.querySelector("#found").textContent })));
+                requestAnimationFrame(() =>
+                    requestAnimationFrame(() =>
+                        done({ ms: performance.now() - begun, found: document.querySelector("#found").textContent }),
+                    ),
+                );
             }),
     );
     console.log(
         JSON.stringify({
-            page: path, bytes: (await stat(path)).size,
-            first_picture_ms: rounded(firstPicture), whole_ms: rounded(whole),
-            zoom_p95_ms: rounded(quantile(zoomed, 0.95)), zoom_median_ms: rounded(quantile(zoomed, 0.5)),
-            pan_p95_ms: rounded(quantile(panned, 0.95)), pan_median_ms: rounded(quantile(panned, 0.5)),
-            search_ms: rounded(search.ms), found: search.found,
+            page: path,
+            bytes: (await stat(path)).size,
+            first_picture_ms: rounded(firstPicture),
+            whole_ms: rounded(whole),
+            zoom_p95_ms: rounded(quantile(zoomed, 0.95)),
+            zoom_median_ms: rounded(quantile(zoomed, 0.5)),
+            pan_p95_ms: rounded(quantile(panned, 0.95)),
+            pan_median_ms: rounded(quantile(panned, 0.5)),
+            search_ms: rounded(search.ms),
+            found: search.found,
             memory_bytes: await memory(page),
         }),
     );

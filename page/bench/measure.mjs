@@ -30,5 +30,6 @@ export async function memory(page) {
     return usedSize + embedderHeapUsedSize + backingStorageSize;
 }
 
-export const quantile = (values, share) => [...values].sort((a, b) => a - b)[Math.min(Math.floor(values.length * share), values.length - 1)];
+export const quantile = (values, share) =>
+    [...values].sort((a, b) => a - b)[Math.min(Math.floor(values.length * share), values.length - 1)];
 export const rounded = value => Math.round(value * 10) / 10;

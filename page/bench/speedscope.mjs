@@ -12,16 +12,23 @@ import { frames, memory, quantile, rounded } from "./measure.mjs";
 const [release, file] = process.argv.slice(2).map(path => resolve(path));
 const script = `${file}.js`;
 await writeFile(script, `speedscope.loadFileFromBase64(${JSON.stringify(basename(file))}, "${(await readFile(file)).toString("base64")}")`);
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--enable-precise-memory-info", "--enable-unsafe-swiftshader"] });
+const browser = await chromium.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    args: ["--no-sandbox", "--enable-precise-memory-info", "--enable-unsafe-swiftshader"],
+});
 const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
 await page.goto(`${pathToFileURL(`${release}/index.html`).href}#localProfilePath=${script.slice(1)}`, { timeout: 120_000 });
 await page.waitForFunction(() => document.title.includes("boot of"), null, { timeout: 120_000, polling: "raf" });
-const opened = await page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now())))));
+const opened = await page.evaluate(
+    () => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now())))),
+);
 const zoomed = await frames(page, ["=", "=", "=", "-", "-", "-"]);
 console.log(
     JSON.stringify({
-        bytes: (await stat(file)).size, opened_ms: rounded(opened),
-        zoom_p95_ms: rounded(quantile(zoomed, 0.95)), zoom_median_ms: rounded(quantile(zoomed, 0.5)),
+        bytes: (await stat(file)).size,
+        opened_ms: rounded(opened),
+        zoom_p95_ms: rounded(quantile(zoomed, 0.95)),
+        zoom_median_ms: rounded(quantile(zoomed, 0.5)),
         memory_bytes: await memory(page),
     }),
 );

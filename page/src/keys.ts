@@ -1,7 +1,8 @@
 // The keyboard: keys as in Perfetto, and keys that step along the boot path.
+
+import { expression, LAKE_VIEWS, type Store, VIEWS } from "./state";
 import { viewsOf } from "./views/bench";
 import { ofLine } from "./views/console";
-import { LAKE_VIEWS, VIEWS, expression, type Store } from "./state";
 
 export const KEYS: readonly (readonly [string, string])[] = [
     ["w / s", "zoom in, zoom out"],
@@ -54,12 +55,23 @@ export function press(store: Store, event: KeyboardEvent): boolean {
         return true;
     }
     const does: Record<string, () => void> = {
-        w: () => store.zoom(0.7), s: () => store.zoom(1 / 0.7), a: () => store.pan(-0.15), d: () => store.pan(0.15),
-        f: () => store.zoomToSelected(), "0": () => store.set({ window: undefined }),
-        "]": () => step(store, 1), "[": () => step(store, -1), ".": () => beside(store, 1), ",": () => beside(store, -1),
+        w: () => store.zoom(0.7),
+        s: () => store.zoom(1 / 0.7),
+        a: () => store.pan(-0.15),
+        d: () => store.pan(0.15),
+        f: () => store.zoomToSelected(),
+        "0": () => store.set({ window: undefined }),
+        "]": () => step(store, 1),
+        "[": () => step(store, -1),
+        ".": () => beside(store, 1),
+        ",": () => beside(store, -1),
         "/": () => document.querySelector<HTMLInputElement>("#find")?.focus(),
-        n: () => nextMatch(store, 1), N: () => nextMatch(store, -1),
-        m: () => mark(store), M: () => store.set({ view: "memory" }), t: () => store.set({ tables: !state.tables }), "?": () => store.set({ help: !state.help }),
+        n: () => nextMatch(store, 1),
+        N: () => nextMatch(store, -1),
+        m: () => mark(store),
+        M: () => store.set({ view: "memory" }),
+        t: () => store.set({ tables: !state.tables }),
+        "?": () => store.set({ help: !state.help }),
         Escape: () => store.set(state.help ? { help: false } : { selection: undefined, anchor: undefined }),
     };
     const action = does[event.key];
@@ -95,14 +107,18 @@ function pressOfLake(store: Store, key: string): boolean {
 export function step(store: Store, by: 1 | -1): void {
     const { boot, state } = store;
     if (boot.stays.length === 0) return;
-    const here = state.selection?.kind === "stay" ? state.selection.stay + by : boot.stayAt(store.selected()?.from ?? store.window.from)?.index ?? 0;
+    const here =
+        state.selection?.kind === "stay"
+            ? state.selection.stay + by
+            : (boot.stayAt(store.selected()?.from ?? store.window.from)?.index ?? 0);
     const stay = Math.min(Math.max(here, 0), boot.stays.length - 1);
     if (state.view !== "tracks") store.set({ view: "path" });
     store.select({ kind: "stay", stay });
     // A very short step is zoomed to, and so is a step that is partly out of sight.
     const one = boot.stays[stay]!;
     const { from, to } = store.window;
-    if (one.to - one.from < (to - from) / 400) store.show((one.from + one.to) / 2 - (one.to - one.from) * 20, (one.from + one.to) / 2 + (one.to - one.from) * 20);
+    if (one.to - one.from < (to - from) / 400)
+        store.show((one.from + one.to) / 2 - (one.to - one.from) * 20, (one.from + one.to) / 2 + (one.to - one.from) * 20);
     else if (one.from < from || one.to > to) store.zoomToSelected();
 }
 
@@ -111,7 +127,8 @@ function beside(store: Store, by: 1 | -1): void {
     if (state.selection?.kind === "instant") {
         const { all, lanes } = boot.instants;
         const next = all[state.selection.instant + by];
-        if (next && lanes[next.lane] === lanes[all[state.selection.instant]?.lane ?? -1]) store.select({ kind: "instant", instant: next.index });
+        if (next && lanes[next.lane] === lanes[all[state.selection.instant]?.lane ?? -1])
+            store.select({ kind: "instant", instant: next.index });
         return;
     }
     if (state.selection?.kind !== "span") return;
@@ -140,7 +157,10 @@ export function nextMatch(store: Store, by: 1 | -1): void {
     if (store.state.view === "console") return nextLine(store, by);
     const all = store.matches();
     // A match without a span may have a row, such as a thread.
-    if (all.length === 0) return store.rowsFound() > 0 ? store.set({ view: "where", table: "where", filter: store.state.find, selection: undefined }) : undefined;
+    if (all.length === 0)
+        return store.rowsFound() > 0
+            ? store.set({ view: "where", table: "where", filter: store.state.find, selection: undefined })
+            : undefined;
     const { selection, anchor } = store.state;
     // While a stretch has one end, the search looks for a span other than that end, at any place in the list.
     const at = selection?.kind === "span" && selection.span !== anchor ? all.indexOf(selection.span) : -1;

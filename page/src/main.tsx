@@ -2,19 +2,31 @@
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
 import "./style.css";
-import { DARK, LIGHT, isDark, type Palette } from "./charts/colours";
+import { DARK, isDark, LIGHT, type Palette } from "./charts/colours";
+import { totalOf } from "./data/boot";
 import { BENCH_KEYS, KEYS, LAKE_KEYS, nextMatch, press } from "./keys";
-import { Svg, csv, save } from "./lib/save";
+import { csv, Svg, save } from "./lib/save";
 import { counted, exact, grouped, short } from "./lib/time";
 import { load } from "./load";
-import { LAKE_VIEWS, Store, VIEWS, expression, ofFragment, placeOf, toFragment, useStore, type LakeView, type Theme, type View } from "./state";
-import { totalOf } from "./data/boot";
+import {
+    expression,
+    LAKE_VIEWS,
+    type LakeView,
+    ofFragment,
+    placeOf,
+    Store,
+    type Theme,
+    toFragment,
+    useStore,
+    VIEWS,
+    type View,
+} from "./state";
 import { BenchViews, viewsOf } from "./views/bench";
 import { Compare } from "./views/compare";
 import { Console } from "./views/console";
 import { Details } from "./views/details";
 import { Findings } from "./views/findings";
-import { LakeViews, canDraw } from "./views/lake";
+import { canDraw, LakeViews } from "./views/lake";
 import { Memory } from "./views/memory";
 import { Merged } from "./views/merged";
 import { Overview, Strip } from "./views/overview";
@@ -23,10 +35,25 @@ import { WhatIf } from "./views/whatif";
 import { Where } from "./views/where";
 
 const NAMES: Record<View, string> = {
-    overview: "Overview", path: "Boot path", tracks: "Tracks", merged: "Merged", where: "Where", console: "Console", findings: "Findings", compare: "Compare", whatif: "What-if", memory: "Memory",
+    overview: "Overview",
+    path: "Boot path",
+    tracks: "Tracks",
+    merged: "Merged",
+    where: "Where",
+    console: "Console",
+    findings: "Findings",
+    compare: "Compare",
+    whatif: "What-if",
+    memory: "Memory",
 };
 
-const LAKE_NAMES: Record<LakeView, string> = { time: "Over time", regressions: "Regressions", rows: "Where", machines: "Machines", pays: "What pays" };
+const LAKE_NAMES: Record<LakeView, string> = {
+    time: "Over time",
+    regressions: "Regressions",
+    rows: "Where",
+    machines: "Machines",
+    pays: "What pays",
+};
 
 /** Browsers refuse frequent changes of the address: Safari refuses after a hundred in half a minute. */
 const ADDRESS_EVERY_MS = 400;
@@ -97,18 +124,40 @@ function App({ store }: { store: Store }) {
         <>
             <Header store={store} />
             <Wrong store={store} />
-            {state.view === "merged" || state.view === "overview" || state.view === "path" || state.view === "tracks" || state.view === "console" ? <Strip store={store} palette={palette} /> : null}
+            {state.view === "merged" ||
+            state.view === "overview" ||
+            state.view === "path" ||
+            state.view === "tracks" ||
+            state.view === "console" ? (
+                <Strip store={store} palette={palette} />
+            ) : null}
             <main class={`view ${state.view}`} key={state.shown}>
                 {state.view === "overview" ? <Overview store={store} /> : null}
-                {state.view === "path" ? <Beside store={store}><Timeline store={store} palette={palette} only="path" key="path" /></Beside> : null}
-                {state.view === "tracks" ? <Beside store={store}><Timeline store={store} palette={palette} only="all" key="tracks" /></Beside> : null}
+                {state.view === "path" ? (
+                    <Beside store={store}>
+                        <Timeline store={store} palette={palette} only="path" key="path" />
+                    </Beside>
+                ) : null}
+                {state.view === "tracks" ? (
+                    <Beside store={store}>
+                        <Timeline store={store} palette={palette} only="all" key="tracks" />
+                    </Beside>
+                ) : null}
                 {state.view === "merged" ? <Merged store={store} palette={palette} /> : null}
                 {state.view === "where" ? <Where store={store} /> : null}
                 {state.view === "console" ? <Console store={store} /> : null}
                 {state.view === "findings" ? <Findings store={store} /> : null}
                 {state.view === "whatif" ? <WhatIf store={store} /> : null}
                 {state.view === "memory" ? <Memory store={store} /> : null}
-                {state.view === "compare" ? store.boots.length > 1 ? <Compare store={store} palette={palette} /> : <p class="note">This page has one boot. <code>bootscope report boots/a boots/b -o ab.html</code> compares two to eight.</p> : null}
+                {state.view === "compare" ? (
+                    store.boots.length > 1 ? (
+                        <Compare store={store} palette={palette} />
+                    ) : (
+                        <p class="note">
+                            This page has one boot. <code>bootscope report boots/a boots/b -o ab.html</code> compares two to eight.
+                        </p>
+                    )
+                ) : null}
             </main>
             {state.help ? <Help store={store} /> : null}
         </>
@@ -129,14 +178,28 @@ function BenchApp({ store, palette }: { store: Store; palette: Palette }) {
         <>
             <header>
                 <h1 title={name}>{name}</h1>
-                <strong id="boots" data-boots={counting}>{counted(counting, "boot")}</strong>
+                <strong id="boots" data-boots={counting}>
+                    {counted(counting, "boot")}
+                </strong>
                 <nav aria-label="views">
-                    {views.map(([id, text], i) => <button type="button" key={id} aria-current={id === view ? "page" : undefined} title={`key ${i + 1}`} onClick={() => store.set({ bench: { ...store.state.bench, view: id } })}>{text}</button>)}
+                    {views.map(([id, text], i) => (
+                        <button
+                            type="button"
+                            key={id}
+                            aria-current={id === view ? "page" : undefined}
+                            title={`key ${i + 1}`}
+                            onClick={() => store.set({ bench: { ...store.state.bench, view: id } })}
+                        >
+                            {text}
+                        </button>
+                    ))}
                 </nav>
                 <Tools store={store} name={name} view={view} canDraw={view !== "against"} canList />
             </header>
             <Wrong store={store} />
-            <main class={`view ${view}`}><BenchViews store={store} bench={bench} palette={palette} /></main>
+            <main class={`view ${view}`}>
+                <BenchViews store={store} bench={bench} palette={palette} />
+            </main>
             {state.help ? <Help store={store} /> : null}
         </>
     );
@@ -154,15 +217,33 @@ function LakeApp({ store, palette }: { store: Store; palette: Palette }) {
         <>
             <header>
                 <h1 title={name}>{name}</h1>
-                <strong id="boots" data-boots={lake.boots}>{counted(lake.boots, "boot")}</strong>
-                <span>{counted(lake.machines, "machine")}{days.length > 0 ? `, ${days[0]} to ${days[days.length - 1]}` : ""}</span>
+                <strong id="boots" data-boots={lake.boots}>
+                    {counted(lake.boots, "boot")}
+                </strong>
+                <span>
+                    {counted(lake.machines, "machine")}
+                    {days.length > 0 ? `, ${days[0]} to ${days[days.length - 1]}` : ""}
+                </span>
                 <nav aria-label="views">
-                    {LAKE_VIEWS.map((id, i) => <button type="button" key={id} aria-current={id === view ? "page" : undefined} title={`key ${i + 1}`} onClick={() => store.set({ lake: { ...store.state.lake, view: id } })}>{LAKE_NAMES[id]}{id === "regressions" ? ` (${grouped(lake.regressions.length)})` : ""}</button>)}
+                    {LAKE_VIEWS.map((id, i) => (
+                        <button
+                            type="button"
+                            key={id}
+                            aria-current={id === view ? "page" : undefined}
+                            title={`key ${i + 1}`}
+                            onClick={() => store.set({ lake: { ...store.state.lake, view: id } })}
+                        >
+                            {LAKE_NAMES[id]}
+                            {id === "regressions" ? ` (${grouped(lake.regressions.length)})` : ""}
+                        </button>
+                    ))}
                 </nav>
                 <Tools store={store} name={name} view={view} canDraw={canDraw(store, lake)} canList />
             </header>
             <Wrong store={store} />
-            <main class={`view ${view}`}><LakeViews store={store} lake={lake} palette={palette} /></main>
+            <main class={`view ${view}`}>
+                <LakeViews store={store} lake={lake} palette={palette} />
+            </main>
             {state.help ? <Help store={store} /> : null}
         </>
     );
@@ -179,7 +260,15 @@ function Beside({ store, children }: { store: Store; children: preact.ComponentC
 
 function Wrong({ store }: { store: Store }) {
     const warnings = store.boot.facts?.summary.warnings ?? [];
-    return <>{[...store.wrong, ...warnings.map(text => `Warning: ${text}.`)].map((text, i) => <p class="warning" role="alert" key={i}>{text}</p>)}</>;
+    return (
+        <>
+            {[...store.wrong, ...warnings.map(text => `Warning: ${text}.`)].map((text, i) => (
+                <p class="warning" role="alert" key={i}>
+                    {text}
+                </p>
+            ))}
+        </>
+    );
 }
 
 function Header({ store }: { store: Store }) {
@@ -199,32 +288,80 @@ function Header({ store }: { store: Store }) {
             <h1 title={name}>{name}</h1>
             {store.boots.length > 1 ? (
                 <>
-                    <label class="unseen" for="boot">which boot</label>
-                    <select id="boot" value={state.shown} onChange={event => store.set({ shown: Number(event.currentTarget.value), selection: undefined, window: undefined, folded: new Set(), savings: new Map() })}>
-                        {store.boots.map((one, i) => <option key={i} value={i}>{one.facts ? one.name : "…"}</option>)}
+                    <label class="unseen" for="boot">
+                        which boot
+                    </label>
+                    <select
+                        id="boot"
+                        value={state.shown}
+                        onChange={event =>
+                            store.set({
+                                shown: Number(event.currentTarget.value),
+                                selection: undefined,
+                                window: undefined,
+                                folded: new Set(),
+                                savings: new Map(),
+                            })
+                        }
+                    >
+                        {store.boots.map((one, i) => (
+                            <option key={i} value={i}>
+                                {one.facts ? one.name : "…"}
+                            </option>
+                        ))}
                     </select>
                 </>
             ) : null}
-            <strong id="total" data-ns={String(total)} title={exact(total, unit)}>{short(total, unit)}</strong>
+            <strong id="total" data-ns={String(total)} title={exact(total, unit)}>
+                {short(total, unit)}
+            </strong>
             <span class={`outcome ${summary.outcome === "reached" ? "good" : "bad"}`}>{summary.outcome || "outcome unknown"}</span>
             <nav aria-label="views">
                 {VIEWS.filter(view => view !== "compare" || (boot.facts?.boots ?? 1) > 1).map(view => (
-                    <button type="button" key={view} aria-current={state.view === view ? "page" : undefined} title={`key ${view === "memory" ? "M" : VIEWS.indexOf(view) + 1}`} onClick={() => store.set({ view })}>{NAMES[view]}</button>
+                    <button
+                        type="button"
+                        key={view}
+                        aria-current={state.view === view ? "page" : undefined}
+                        title={`key ${view === "memory" ? "M" : VIEWS.indexOf(view) + 1}`}
+                        onClick={() => store.set({ view })}
+                    >
+                        {NAMES[view]}
+                    </button>
                 ))}
             </nav>
             <span class="search">
-                <label class="unseen" for="find">search spans and console</label>
+                <label class="unseen" for="find">
+                    search spans and console
+                </label>
                 <input
-                    id="find" type="search" placeholder="search /" value={state.find} aria-invalid={isBroken}
+                    id="find"
+                    type="search"
+                    placeholder="search /"
+                    value={state.find}
+                    aria-invalid={isBroken}
                     onInput={event => store.set({ find: event.currentTarget.value })}
                     onKeyDown={event => {
                         if (event.key === "Enter") nextMatch(store, event.shiftKey ? -1 : 1);
                     }}
                 />
-                <output id="found" aria-live="polite">{state.find === "" ? "" : isBroken ? "not a regular expression" : matches.length === 0 ? (rows > 0 ? `no span, ${counted(rows, "row")}` : "no span") : `${grouped(matches.length)} ${matches.length === 1 ? "span" : "spans"}`}</output>
+                <output id="found" aria-live="polite">
+                    {state.find === ""
+                        ? ""
+                        : isBroken
+                          ? "not a regular expression"
+                          : matches.length === 0
+                            ? rows > 0
+                                ? `no span, ${counted(rows, "row")}`
+                                : "no span"
+                            : `${grouped(matches.length)} ${matches.length === 1 ? "span" : "spans"}`}
+                </output>
             </span>
             <Tools store={store} name={name} view={state.view} canDraw={canDraw} canList={canList}>
-                {store.isWhole ? null : <span class="faint" id="reading">{boot.facts && boot.facts.spans > 0 ? `reading, ${Math.floor((read / boot.facts.spans) * 100)} %` : "reading"}</span>}
+                {store.isWhole ? null : (
+                    <span class="faint" id="reading">
+                        {boot.facts && boot.facts.spans > 0 ? `reading, ${Math.floor((read / boot.facts.spans) * 100)} %` : "reading"}
+                    </span>
+                )}
             </Tools>
         </header>
     );
@@ -245,11 +382,17 @@ function Tools({ children, ...saved }: Saved & { children?: preact.ComponentChil
         <span class="tools">
             {children}
             <Save {...saved} />
-            <label class="unseen" for="theme">colours</label>
+            <label class="unseen" for="theme">
+                colours
+            </label>
             <select id="theme" value={store.state.theme} onChange={event => store.set({ theme: event.currentTarget.value as Theme })}>
-                <option value="system">system</option><option value="light">light</option><option value="dark">dark</option>
+                <option value="system">system</option>
+                <option value="light">light</option>
+                <option value="dark">dark</option>
             </select>
-            <button type="button" aria-label="keys and help" onClick={() => store.set({ help: true })}>?</button>
+            <button type="button" aria-label="keys and help" onClick={() => store.set({ help: true })}>
+                ?
+            </button>
         </span>
     );
 }
@@ -284,11 +427,17 @@ function Save({ store, name, view, canDraw, canList }: Saved) {
     };
     return (
         <>
-            <label class="unseen" for="save">save</label>
-            <select id="save" value="" onChange={event => {
-                does[event.currentTarget.value]?.();
-                event.currentTarget.value = "";
-            }}>
+            <label class="unseen" for="save">
+                save
+            </label>
+            <select
+                id="save"
+                value=""
+                onChange={event => {
+                    does[event.currentTarget.value]?.();
+                    event.currentTarget.value = "";
+                }}
+            >
                 <option value="">save…</option>
                 {canDraw ? <option value="svg">the picture as SVG</option> : null}
                 {canDraw ? <option value="png">the picture as PNG</option> : null}
@@ -304,12 +453,42 @@ function Help({ store }: { store: Store }) {
     return (
         <div class="help" role="dialog" aria-modal="true" aria-label="Keys">
             <h2>Keys</h2>
-            <dl>{{ boots: KEYS, bench: BENCH_KEYS, lake: LAKE_KEYS }[store.subject].map(([keys, does]) => <div key={keys}><dt><kbd>{keys}</kbd></dt><dd>{does}</dd></div>)}</dl>
-            {store.subject !== "boots" ? null : <><p>Ctrl and the wheel zoom, shift and the wheel move. Dragging moves the chart; along its axis of time, or with shift, it selects a range. A click on a span and one with shift on another select the time between the two. In the strip of phases, dragging chooses the window and a double click shows all.</p>
-            <p>In a track's strip: a full bar is running, half a bar is runnable without a CPU, a line is waiting. The boot path is the line across all tracks. An arrow shows where it goes on in another thread: to the one that is waited for, and back to the one that waited.</p>
-            <p>Green ran, amber could have run and had no CPU, grey waited. The strip below the phases has the same colours for the boot path. Spans have a colour by their kind, and several tones so that neighbours differ: work blue, initcalls amber, functions tan, modules pink.</p>
-            <p>“(indirect call)”: the caller called the function through a pointer. “f (a call of it)”: a function that f called, whose name is not known. “· runqueue”: it had the CPU while who the boot waited for could have run.</p></>}
-            <button type="button" onClick={() => store.set({ help: false })} ref={button => button?.focus()}>close</button>
+            <dl>
+                {{ boots: KEYS, bench: BENCH_KEYS, lake: LAKE_KEYS }[store.subject].map(([keys, does]) => (
+                    <div key={keys}>
+                        <dt>
+                            <kbd>{keys}</kbd>
+                        </dt>
+                        <dd>{does}</dd>
+                    </div>
+                ))}
+            </dl>
+            {store.subject !== "boots" ? null : (
+                <>
+                    <p>
+                        Ctrl and the wheel zoom, shift and the wheel move. Dragging moves the chart; along its axis of time, or with shift,
+                        it selects a range. A click on a span and one with shift on another select the time between the two. In the strip of
+                        phases, dragging chooses the window and a double click shows all.
+                    </p>
+                    <p>
+                        In a track's strip: a full bar is running, half a bar is runnable without a CPU, a line is waiting. The boot path is
+                        the line across all tracks. An arrow shows where it goes on in another thread: to the one that is waited for, and
+                        back to the one that waited.
+                    </p>
+                    <p>
+                        Green ran, amber could have run and had no CPU, grey waited. The strip below the phases has the same colours for the
+                        boot path. Spans have a colour by their kind, and several tones so that neighbours differ: work blue, initcalls
+                        amber, functions tan, modules pink.
+                    </p>
+                    <p>
+                        “(indirect call)”: the caller called the function through a pointer. “f (a call of it)”: a function that f called,
+                        whose name is not known. “· runqueue”: it had the CPU while who the boot waited for could have run.
+                    </p>
+                </>
+            )}
+            <button type="button" onClick={() => store.set({ help: false })} ref={button => button?.focus()}>
+                close
+            </button>
         </div>
     );
 }

@@ -1,9 +1,9 @@
 // The state of the page: view, window of time, selection, search. The address's fragment holds it, so a link opens the same state.
 import { useLayoutEffect, useReducer } from "preact/hooks";
+import type { FigureOf } from "./charts/lake";
 import type { Bench } from "./data/bench";
 import { Boot, type ConsoleLine } from "./data/boot";
 import type { Lake, LinesBy, ScaleOf } from "./data/lake";
-import type { FigureOf } from "./charts/lake";
 import type { ExportTarget } from "./lib/save";
 
 export const VIEWS = ["overview", "path", "tracks", "merged", "where", "console", "findings", "compare", "whatif", "memory"] as const;
@@ -64,13 +64,35 @@ export interface State {
     savings: ReadonlyMap<string, number>;
     bench: { view: BenchView; variant: number; table: (typeof BENCH_TABLES)[number]; slice: number; row: string };
     /** Kinds and regressions are places in their lists; -1 means all kinds, or no regression. */
-    lake: { view: LakeView; by: LinesBy; kind: number; scale: ScaleOf; figure: FigureOf; regression: number; machines: (typeof MACHINE_TABLES)[number] };
+    lake: {
+        view: LakeView;
+        by: LinesBy;
+        kind: number;
+        scale: ScaleOf;
+        figure: FigureOf;
+        regression: number;
+        machines: (typeof MACHINE_TABLES)[number];
+    };
 }
 
 const FIRST: State = {
-    view: "overview", window: undefined, selection: undefined, anchor: undefined, find: "", lines: undefined, match: 0, marked: [], theme: "system",
-    merged: { of: "path", way: "down", of_function: "", in_window: false }, table: "where", filter: "", folded: new Set(), help: false, tables: false,
-    shown: 0, compare: { before: 0, after: 1, align: "", table: "where" },
+    view: "overview",
+    window: undefined,
+    selection: undefined,
+    anchor: undefined,
+    find: "",
+    lines: undefined,
+    match: 0,
+    marked: [],
+    theme: "system",
+    merged: { of: "path", way: "down", of_function: "", in_window: false },
+    table: "where",
+    filter: "",
+    folded: new Set(),
+    help: false,
+    tables: false,
+    shown: 0,
+    compare: { before: 0, after: 1, align: "", table: "where" },
     savings: new Map(),
     bench: { view: "spread", variant: 0, table: "phases", slice: 0, row: "" },
     lake: { view: "time", by: "kernels", kind: -1, scale: "time", figure: "both", regression: -1, machines: "outliers" },
@@ -191,7 +213,9 @@ export class Store {
         const { boot } = this;
         switch (selection?.kind) {
             case "span":
-                return selection.span < boot.spans.count ? { from: boot.spans.start[selection.span]!, to: boot.spans.end[selection.span]! } : undefined;
+                return selection.span < boot.spans.count
+                    ? { from: boot.spans.start[selection.span]!, to: boot.spans.end[selection.span]! }
+                    : undefined;
             case "stay": {
                 const stay = boot.stays[selection.stay];
                 return stay && { from: stay.from, to: stay.to };
@@ -220,7 +244,12 @@ export class Store {
         const { start, end } = this.boot.spans;
         const [first, second] = start[one]! <= start[other]! ? [one, other] : [other, one];
         return end[first]! <= start[second]!
-            ? { kind: "range", from: end[first]!, to: start[second]!, title: `From the end of ${this.boot.spanName(first)} to the start of ${this.boot.spanName(second)}` }
+            ? {
+                  kind: "range",
+                  from: end[first]!,
+                  to: start[second]!,
+                  title: `From the end of ${this.boot.spanName(first)} to the start of ${this.boot.spanName(second)}`,
+              }
             : undefined;
     }
 
@@ -232,7 +261,9 @@ export class Store {
         const selected = this.selected();
         const { from, to } = this.window;
         // A stretch that only touches the window is out of sight; an instant is not.
-        const isOutside = selected && (selected.to > selected.from ? selected.to <= from || selected.from >= to : selected.to < from || selected.from > to);
+        const isOutside =
+            selected &&
+            (selected.to > selected.from ? selected.to <= from || selected.from >= to : selected.to < from || selected.from > to);
         if (selected && isOutside) {
             const width = Math.max(to - from, (selected.to - selected.from) * 1.2);
             const middle = (selected.from + selected.to) / 2;
@@ -278,7 +309,11 @@ export function toFragment(state: State, subject: Subject = "boots"): string {
         out.set("thing", String(selection.thing));
         out.set("name", selection.name);
     }
-    if (selection?.kind === "range") out.set("range", [Math.round(selection.from), Math.round(selection.to), ...(selection.track === undefined ? [] : [selection.track])].join(","));
+    if (selection?.kind === "range")
+        out.set(
+            "range",
+            [Math.round(selection.from), Math.round(selection.to), ...(selection.track === undefined ? [] : [selection.track])].join(","),
+        );
     if (selection?.kind === "range" && selection.title) out.set("title", selection.title);
     if (state.find) out.set("find", state.find);
     if (state.filter) out.set("filter", state.filter);
@@ -316,7 +351,8 @@ export function ofFragment(fragment: string): Partial<State> {
         const value = text === null ? NaN : Number(text);
         return Number.isFinite(value) ? value : undefined;
     };
-    const one = <T extends string>(name: string, of: readonly T[], otherwise: T): T => of.find(known => known === from.get(name)) ?? otherwise;
+    const one = <T extends string>(name: string, of: readonly T[], otherwise: T): T =>
+        of.find(known => known === from.get(name)) ?? otherwise;
     const [start, end, span, step, thing, instant] = ["from", "to", "span", "step", "thing", "instant"].map(count);
     const title = from.get("title");
     const range = (from.get("range") ?? "").split(",").map(Number);
@@ -325,7 +361,14 @@ export function ofFragment(fragment: string): Partial<State> {
         if (step !== undefined) return { kind: "stay", stay: step };
         if (instant !== undefined) return { kind: "instant", instant };
         if (thing !== undefined) return { kind: "thing", thing, name: from.get("name") ?? "" };
-        if (range.length >= 2 && range.every(Number.isFinite)) return { kind: "range", from: range[0]!, to: range[1]!, ...(range[2] === undefined ? {} : { track: range[2] }), ...(title ? { title } : {}) };
+        if (range.length >= 2 && range.every(Number.isFinite))
+            return {
+                kind: "range",
+                from: range[0]!,
+                to: range[1]!,
+                ...(range[2] === undefined ? {} : { track: range[2] }),
+                ...(title ? { title } : {}),
+            };
         return undefined;
     })();
     return {
@@ -337,21 +380,32 @@ export function ofFragment(fragment: string): Partial<State> {
         table: from.get("table") ?? FIRST.table,
         shown: count("boot") ?? 0,
         compare: {
-            before: count("before") ?? FIRST.compare.before, after: count("after") ?? FIRST.compare.after,
-            align: from.get("align") ?? "", table: one("compared", ["where", "functions", "threads", "flame"], "where"),
+            before: count("before") ?? FIRST.compare.before,
+            after: count("after") ?? FIRST.compare.after,
+            align: from.get("align") ?? "",
+            table: one("compared", ["where", "functions", "threads", "flame"], "where"),
         },
-        savings: new Map(from.getAll("save").flatMap((text): [string, number][] => {
-            const [, less, name] = /^(\d{1,3}),([^]*)$/.exec(text) ?? [];
-            return name && Number(less) > 0 && Number(less) <= 100 ? [[name, Number(less)]] : [];
-        })),
+        savings: new Map(
+            from.getAll("save").flatMap((text): [string, number][] => {
+                const [, less, name] = /^(\d{1,3}),([\s\S]*)$/.exec(text) ?? [];
+                return name && Number(less) > 0 && Number(less) <= 100 ? [[name, Number(less)]] : [];
+            }),
+        ),
         bench: {
-            view: one("view", BENCH_VIEWS, "spread"), variant: count("variant") ?? 0, table: one("table", BENCH_TABLES, "phases"),
-            slice: count("slice") ?? 0, row: from.get("row") ?? "",
+            view: one("view", BENCH_VIEWS, "spread"),
+            variant: count("variant") ?? 0,
+            table: one("table", BENCH_TABLES, "phases"),
+            slice: count("slice") ?? 0,
+            row: from.get("row") ?? "",
         },
         lake: {
-            view: one("view", LAKE_VIEWS, "time"), by: one("lines", ["kernels", "kinds"], "kernels"), kind: count("kind") ?? -1,
-            scale: one("scale", ["time", "own"], "time"), figure: one("figure", ["both", "p50", "p95"], "both"),
-            regression: count("regression") ?? -1, machines: one("machines", MACHINE_TABLES, "outliers"),
+            view: one("view", LAKE_VIEWS, "time"),
+            by: one("lines", ["kernels", "kinds"], "kernels"),
+            kind: count("kind") ?? -1,
+            scale: one("scale", ["time", "own"], "time"),
+            figure: one("figure", ["both", "p50", "p95"], "both"),
+            regression: count("regression") ?? -1,
+            machines: one("machines", MACHINE_TABLES, "outliers"),
         },
         merged: {
             of: one("of", ["path", "threads", "calls"], "path"),

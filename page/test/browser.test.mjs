@@ -5,10 +5,10 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { createInterface } from "node:readline";
-import { mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
@@ -20,7 +20,10 @@ const [TWO, SHOW_TWO] = [process.env.BOOTSCOPE_TWO, process.env.BOOTSCOPE_SHOW_T
 const VIEWS = ["overview", "path", "tracks", "merged", "where", "console", "findings", "whatif", "memory"];
 /** Timeouts for one answer of the browser, and for a test. A busy host needs many times as long as a quiet one. */
 const [PATIENCE_MS, LIMIT_MS] = [120_000, 600_000];
-const options = { skip: PAGE && SHOW ? false : "BOOTSCOPE_PAGE and BOOTSCOPE_SHOW are not set: tests/exports/check-page sets them", timeout: LIMIT_MS };
+const options = {
+    skip: PAGE && SHOW ? false : "BOOTSCOPE_PAGE and BOOTSCOPE_SHOW are not set: tests/exports/check-page sets them",
+    timeout: LIMIT_MS,
+};
 
 const launch = () => chromium.launch({ executablePath: PROGRAM, args: ["--no-sandbox"], timeout: PATIENCE_MS });
 
@@ -46,7 +49,11 @@ async function open(fragment = "", { path = PAGE, whole = true, expected = [], .
     page.on("request", request => /^(file|blob|data|about):/.test(request.url()) || wrong.push(`asked for ${request.url()}`));
     await page.goto(pathToFileURL(path).href + fragment);
     if (whole) await page.waitForFunction(() => performance.getEntriesByName("bootscope-whole").length > 0);
-    page.check = () => assert.deepEqual(wrong.filter(text => !expected.some(known => text.includes(known))), []);
+    page.check = () =>
+        assert.deepEqual(
+            wrong.filter(text => !expected.some(known => text.includes(known))),
+            [],
+        );
     return page;
 }
 
@@ -70,7 +77,8 @@ async function saved(page) {
  * again.
  */
 const settled = async page => {
-    const drawn = () => page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 50)))));
+    const drawn = () =>
+        page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 50)))));
     await drawn();
     await page.waitForFunction(() => document.documentElement.dataset.addressDue === undefined);
     await drawn();
@@ -81,9 +89,16 @@ test("nothing of the guest's runs, and nothing is loaded", options, async () => 
         const page = await open(`#view=${view}`, { expected: ["Content Security Policy"] });
         assert.equal(await page.evaluate(() => typeof ran), "undefined");
         assert.equal(await page.locator("img, iframe, object, embed, link").count(), 0);
-        assert.equal(await page.evaluate(() => [...document.querySelectorAll("*")].filter(e => [...e.attributes].some(a => /^on/i.test(a.name))).length), 0);
+        assert.equal(
+            await page.evaluate(
+                () => [...document.querySelectorAll("*")].filter(e => [...e.attributes].some(a => /^on/i.test(a.name))).length,
+            ),
+            0,
+        );
         // Even if the markup got in, the policy keeps it from running or loading.
-        await page.evaluate(() => document.body.insertAdjacentHTML("beforeend", '<img src="https://example.org/x" onerror="window.ran=6">'));
+        await page.evaluate(() =>
+            document.body.insertAdjacentHTML("beforeend", '<img src="https://example.org/x" onerror="window.ran=6">'),
+        );
         await page.waitForTimeout(100);
         assert.equal(await page.evaluate(() => typeof ran), "undefined");
         await page.close();
@@ -93,8 +108,14 @@ test("nothing of the guest's runs, and nothing is loaded", options, async () => 
 test("overview: total, phases and the first rows are those of show", options, async () => {
     const page = await open("#view=overview");
     assert.equal(await page.getAttribute("#total", "data-ns"), String(show.total_ns));
-    assert.deepEqual(await numbers(page, "#phases tbody tr"), show.phases.map(phase => String(phase.end_ns - phase.start_ns)));
-    assert.deepEqual(await numbers(page, "#top tbody tr"), show.where.slice(0, 12).map(row => String(row.self_ns)));
+    assert.deepEqual(
+        await numbers(page, "#phases tbody tr"),
+        show.phases.map(phase => String(phase.end_ns - phase.start_ns)),
+    );
+    assert.deepEqual(
+        await numbers(page, "#top tbody tr"),
+        show.where.slice(0, 12).map(row => String(row.self_ns)),
+    );
     // The rows that are not listed are summed in one row, and both tables state their sums.
     const rest = show.where.slice(12).reduce((sum, row) => sum + row.self_ns, 0);
     assert.deepEqual(await numbers(page, "#top tfoot tr"), [rest, show.total_ns].map(String));
@@ -111,12 +132,20 @@ test("overview: total, phases and the first rows are those of show", options, as
 
 test("where: each row of show, to the nanosecond, and the sum is the total", options, async () => {
     const page = await open("#view=where");
-    for (const [table, rows, title] of [["where", show.where, "Where the boot path went"], ["functions", show.functions, "Functions on the boot path"], ["threads", show.where_all_threads, "All threads, summed"]]) {
+    for (const [table, rows, title] of [
+        ["where", show.where, "Where the boot path went"],
+        ["functions", show.functions, "Functions on the boot path"],
+        ["threads", show.where_all_threads, "All threads, summed"],
+    ]) {
         await page.getByRole("button", { name: title }).click();
         await settled(page);
         assert.equal((await fragment(page)).get("table") ?? "where", table);
         const shown = (await saved(page)).slice(1).map(([, self, , total, count]) => [self, total, count]);
-        assert.deepEqual(shown, rows.map(row => [String(row.self_ns), String(row.total_ns), String(row.count)]), table);
+        assert.deepEqual(
+            shown,
+            rows.map(row => [String(row.self_ns), String(row.total_ns), String(row.count)]),
+            table,
+        );
         const sum = rows.reduce((sum, row) => sum + row.self_ns, 0);
         assert.equal(await page.getAttribute(".sum", "data-ns"), String(sum));
         assert.ok(table === "threads" ? sum >= show.total_ns : sum === show.total_ns, `${table}: ${sum} of ${show.total_ns}`);
@@ -132,7 +161,10 @@ test("where: filtered, sorted, and a row leads to its places", options, async ()
     await page.fill("#filter", "^initcall acpi_init$");
     await settled(page);
     const wanted = show.where.filter(row => /^initcall acpi_init$/.test(row.name));
-    assert.deepEqual((await saved(page)).slice(1).map(([name]) => name), wanted.map(row => row.name));
+    assert.deepEqual(
+        (await saved(page)).slice(1).map(([name]) => name),
+        wanted.map(row => row.name),
+    );
     await page.fill("#filter", "(");
     await settled(page);
     assert.equal(await page.getAttribute("#filter", "aria-invalid"), "true");
@@ -140,8 +172,11 @@ test("where: filtered, sorted, and a row leads to its places", options, async ()
     await page.getByRole("button", { name: "count" }).click();
     await settled(page);
     assert.equal(await page.locator(".sheet th[aria-sort='descending']").innerText(), "count ▾");
-    const counts = (await page.$$eval(".sheet tbody td:nth-child(5)", all => all.map(one => Number(one.textContent.replace(/\D/g, "")))));
-    assert.deepEqual(counts, [...counts].sort((a, b) => b - a));
+    const counts = await page.$$eval(".sheet tbody td:nth-child(5)", all => all.map(one => Number(one.textContent.replace(/\D/g, ""))));
+    assert.deepEqual(
+        counts,
+        [...counts].sort((a, b) => b - a),
+    );
     await page.getByRole("button", { name: "initcall acpi_init", exact: true }).click();
     await settled(page);
     const place = page.locator(".details .table tbody button").first();
@@ -181,8 +216,16 @@ test("path: the keyboard goes along it, and its steps sum to the boot", options,
         steps.push({ start: Number(start), length: Number(length) });
         await page.keyboard.press("]");
     }
-    steps.reduce((at, step) => (assert.equal(step.start, at), at + step.length), 0);
-    if (count <= 60) assert.equal(steps.reduce((sum, step) => sum + step.length, 0), show.total_ns);
+    let at = 0;
+    for (const step of steps) {
+        assert.equal(step.start, at);
+        at += step.length;
+    }
+    if (count <= 60)
+        assert.equal(
+            steps.reduce((sum, step) => sum + step.length, 0),
+            show.total_ns,
+        );
     await page.keyboard.press("[");
     await settled(page);
     assert.equal((await fragment(page)).get("step"), String(Math.min(count, 60) - 2 + (count > 60 ? 1 : 0)));
@@ -237,10 +280,16 @@ test("tracks: whom the boot waited for in a time sums to that time, and leads to
     const page = await open(`#view=tracks&range=${from},${to}`);
     const times = (await numbers(page, ".causes [data-ns]")).map(Number);
     assert.ok(times.length > 1);
-    assert.equal(times.reduce((sum, time) => sum + time, 0), to - from);
+    assert.equal(
+        times.reduce((sum, time) => sum + time, 0),
+        to - from,
+    );
     const causes = (await numbers(page, ".causes > li:not(.own) > button[data-ns]")).map(Number);
     assert.ok(causes.length > 0);
-    assert.deepEqual(causes, [...causes].sort((a, b) => b - a));
+    assert.deepEqual(
+        causes,
+        [...causes].sort((a, b) => b - a),
+    );
     await page.locator(".causes button").first().click();
     await settled(page);
     assert.ok((await fragment(page)).has("step"));
@@ -264,7 +313,10 @@ test("tracks: whom the boot waited for in a time sums to that time, and leads to
     const [left, right] = (await fragment(page)).get("range").split(",").map(Number);
     assert.equal((await page.locator(".chart .canvas").boundingBox()).width, box.width, "the chart keeps its width");
     const pixel = (end - begin) / (box.width - gutter);
-    assert.ok(Math.abs(left - timeAt(300)) < 2 * pixel && Math.abs(right - timeAt(500)) < 2 * pixel, `${left} to ${right}, dragged ${timeAt(300)} to ${timeAt(500)}`);
+    assert.ok(
+        Math.abs(left - timeAt(300)) < 2 * pixel && Math.abs(right - timeAt(500)) < 2 * pixel,
+        `${left} to ${right}, dragged ${timeAt(300)} to ${timeAt(500)}`,
+    );
     const shorter = (await numbers(page, ".causes [data-ns]")).map(Number);
     assert.ok(Math.abs(shorter.reduce((sum, time) => sum + time, 0) - (right - left)) < 2);
     page.check();
@@ -292,10 +344,16 @@ test("tracks: a span says what came before and after it, and whom the boot waite
         const span = (await fragment(page)).get("span");
         if (span === null || seen.has(span)) break;
         const [length, start] = (await numbers(page, ".details .figures dd")).map(Number);
-        const sides = await page.$$eval("#neighbours li", all => all.map(one => ({ side: one.textContent.split(":")[0], between: one.querySelector("[data-ns]")?.dataset.ns })));
+        const sides = await page.$$eval("#neighbours li", all =>
+            all.map(one => ({ side: one.textContent.split(":")[0], between: one.querySelector("[data-ns]")?.dataset.ns })),
+        );
         seen.set(span, { name: await page.locator(".details h2").innerText(), start, end: start + length, sides });
     }
-    const gaps = [...seen.values()].flatMap(one => one.sides.filter(side => side.side === "after" && side.between !== undefined).map(side => ({ end: one.end, between: Number(side.between) })));
+    const gaps = [...seen.values()].flatMap(one =>
+        one.sides
+            .filter(side => side.side === "after" && side.between !== undefined)
+            .map(side => ({ end: one.end, between: Number(side.between) })),
+    );
     assert.ok(gaps.length > 0, `${seen.size} initcalls, no gap between two`);
     const starts = [...seen.values()].map(one => one.start);
     for (const { end, between } of gaps) assert.ok(starts.includes(end + between), `nothing begins ${between} after ${end}`);
@@ -319,7 +377,10 @@ test("tracks: a span says what came before and after it, and whom the boot waite
     await settled(page);
     assert.equal((await fragment(page)).get("range"), `${from},${from + gaps[0].between}`);
     const times = (await numbers(page, ".causes [data-ns]")).map(Number);
-    assert.equal(times.reduce((sum, time) => sum + time, 0), gaps[0].between);
+    assert.equal(
+        times.reduce((sum, time) => sum + time, 0),
+        gaps[0].between,
+    );
     page.check();
 });
 
@@ -339,7 +400,10 @@ test("tracks: a click selects what lies there, the wheel zooms and moves", optio
     assert.ok(found, "a tooltip somewhere");
     // The pointer moved at most once since the tip was drawn.
     const place = await page.locator(".tip").boundingBox();
-    const [across, down] = [Math.max(place.x - at.x, at.x - place.x - place.width), Math.max(place.y - at.y, at.y - place.y - place.height)];
+    const [across, down] = [
+        Math.max(place.x - at.x, at.x - place.x - place.width),
+        Math.max(place.y - at.y, at.y - place.y - place.height),
+    ];
     assert.ok(across < 90 && down < 40, `the tip is ${across} and ${down} pixels from the pointer`);
     const tip = await page.locator(".tip strong").innerText();
     await page.mouse.down();
@@ -359,7 +423,10 @@ test("merged: the path's stacks sum to the boot, upside down too", options, asyn
     const page = await open("#view=merged");
     assert.equal(await page.getAttribute(".merged output", "data-total"), String(show.total_ns));
     const rows = (await saved(page)).slice(1);
-    assert.equal(rows.reduce((sum, [, self]) => sum + Number(self), 0), show.total_ns);
+    assert.equal(
+        rows.reduce((sum, [, self]) => sum + Number(self), 0),
+        show.total_ns,
+    );
     for (const row of show.functions.filter(row => row.name === "initcall" && /^[a-z_0-9]+$/.test(row.detail)).slice(0, 20)) {
         const found = rows.find(([name]) => name === `${row.name} ${row.detail}`);
         assert.equal(Number(found[2]), row.total_ns, `${row.detail}: total`);
@@ -377,17 +444,31 @@ test("merged: the path's stacks sum to the boot, upside down too", options, asyn
 test("merged: all threads sum to their table, and to their waits", options, async () => {
     const page = await open("#view=merged&of=threads");
     const [total, waits] = await Promise.all(["data-total", "data-waits"].map(name => page.getAttribute(".merged output", name)));
-    assert.equal(Number(total) - Number(waits), show.where_all_threads.reduce((sum, row) => sum + row.self_ns, 0));
+    assert.equal(
+        Number(total) - Number(waits),
+        show.where_all_threads.reduce((sum, row) => sum + row.self_ns, 0),
+    );
     page.check();
 });
 
 test("a search leads from line to line of the console, and to rows that have no span", options, async () => {
     const page = await open("#view=console");
-    const stamps = (await saved(page)).slice(1).filter(([, text]) => text.includes("Linux version")).map(([at]) => at);
+    const stamps = (await saved(page))
+        .slice(1)
+        .filter(([, text]) => text.includes("Linux version"))
+        .map(([at]) => at);
     await page.fill("#find", "Linux version");
     await settled(page);
     assert.match(await page.locator(".console-view .note").innerText(), new RegExp(`${stamps.length} lines found`));
-    for (const [key, wanted] of [["Enter", 0], ["Enter", 1], ["Enter", 2], ["Shift+Enter", 1], ["Shift+Enter", 0], ["Shift+Enter", stamps.length - 1], ["Enter", 0]]) {
+    for (const [key, wanted] of [
+        ["Enter", 0],
+        ["Enter", 1],
+        ["Enter", 2],
+        ["Shift+Enter", 1],
+        ["Shift+Enter", 0],
+        ["Shift+Enter", stamps.length - 1],
+        ["Enter", 0],
+    ]) {
         await page.keyboard.press(key);
         await settled(page);
         const at = await fragment(page);
@@ -415,7 +496,10 @@ test("console: every line, as text, and a line leads to its time", options, asyn
     const page = await open("#view=console");
     const lines = (await saved(page)).slice(1);
     assert.ok(lines.length > 0);
-    assert.ok(lines.every(([, text]) => !/[\u0000-\u0008\u000a-\u001f\u007f\u202e]/.test(text)), "control characters are escaped");
+    assert.ok(
+        lines.every(([, text]) => !/[\u0000-\u0008\u000a-\u001f\u007f\u202e]/.test(text)),
+        "control characters are escaped",
+    );
     await page.locator(".console-view tbody button").nth(1).click();
     await settled(page);
     assert.equal((await fragment(page)).get("range")?.split(",")[0], lines[1][0]);
@@ -425,9 +509,18 @@ test("console: every line, as text, and a line leads to its time", options, asyn
 
 test("findings: price and remedy, and evidence leads to its span", options, async () => {
     const page = await open("#view=findings");
-    assert.deepEqual(await numbers(page, "#app .findings li > p > strong"), show.findings.map(finding => String(finding.cost_ns)));
+    assert.deepEqual(
+        await numbers(page, "#app .findings li > p > strong"),
+        show.findings.map(finding => String(finding.cost_ns)),
+    );
     if (show.findings.length === 0) return;
-    const [{ remedy, evidence: [first], evidence_count }] = show.findings;
+    const [
+        {
+            remedy,
+            evidence: [first],
+            evidence_count,
+        },
+    ] = show.findings;
     assert.ok((await page.locator("#app .findings li").first().innerText()).includes(remedy));
     // The joint saving is the one that the command prints.
     assert.equal(await page.getAttribute(".remarks", "data-ns"), String(show.found.together_ns));
@@ -438,7 +531,7 @@ test("findings: price and remedy, and evidence leads to its span", options, asyn
     // All spans are there, and those left out are counted.
     assert.equal(await evidence.locator("button.pick").count(), 20);
     await evidence.locator("button.link").click();
-    assert.ok(await evidence.locator("button.pick").count() > 20);
+    assert.ok((await evidence.locator("button.pick").count()) > 20);
     assert.equal(await evidence.locator("button.pick").count(), evidence_count - 5);
     assert.match(await evidence.innerText(), /5 shorter spans that the page does not have/);
     await page.locator("#app .findings .list button").first().click();
@@ -524,7 +617,10 @@ test("the address is not written at each frame, and is that of the last", option
             new Promise(done => {
                 let count = 0;
                 const replace = history.replaceState.bind(history);
-                history.replaceState = (...args) => ((count += 1), replace(...args));
+                history.replaceState = (...args) => {
+                    count += 1;
+                    replace(...args);
+                };
                 let left = 60;
                 const next = () => {
                     document.body.dispatchEvent(new KeyboardEvent("keydown", { key: left % 2 ? "w" : "d", bubbles: true }));
@@ -552,7 +648,11 @@ test("pictures are files of their own, with names as text", options, async () =>
     const svg = (await file("svg")).toString("utf8");
     const read = await page.evaluate(text => {
         const made = new DOMParser().parseFromString(text, "image/svg+xml");
-        return { wrong: made.querySelector("parsererror")?.textContent, scripts: made.querySelectorAll("script, image, foreignObject").length, boxes: made.querySelectorAll("rect").length };
+        return {
+            wrong: made.querySelector("parsererror")?.textContent,
+            scripts: made.querySelectorAll("script, image, foreignObject").length,
+            boxes: made.querySelectorAll("rect").length,
+        };
     }, svg);
     assert.deepEqual({ ...read, boxes: read.boxes > 20 }, { wrong: undefined, scripts: 0, boxes: true });
     const png = await file("png");
@@ -575,7 +675,11 @@ test("a page that is cut off says so, and shows what there is", options, async (
     const parts = [...whole.matchAll(/<script type="application\/x-bootscope">/g)].map(match => match.index);
     const path = join(folder, "cut.html");
     // Cut in the middle of a part, between two, and before the first.
-    for (const [at, says] of [[parts[5] + 60, /cut off/], [parts[6], /cut off/], [parts[0], /^$/]]) {
+    for (const [at, says] of [
+        [parts[5] + 60, /cut off/],
+        [parts[6], /cut off/],
+        [parts[0], /^$/],
+    ]) {
         await writeFile(path, whole.slice(0, at));
         const page = await open("", { path, whole: false });
         if (at === parts[0]) {
@@ -584,12 +688,15 @@ test("a page that is cut off says so, and shows what there is", options, async (
         }
         await page.waitForSelector(".warning >> text=/cut off|damaged/");
         const alerts = await page.locator("#app [role=alert]").allInnerTexts();
-        assert.ok(alerts.some(text => says.test(text)), alerts.join("; "));
+        assert.ok(
+            alerts.some(text => says.test(text)),
+            alerts.join("; "),
+        );
         assert.equal(await page.getAttribute("#total", "data-ns"), String(show.total_ns));
         page.check();
     }
     const [from, to] = [parts[4] + 80, parts[4] + 84];
-    await writeFile(path, whole.slice(0, from) + "AAAA" + whole.slice(to));
+    await writeFile(path, `${whole.slice(0, from)}AAAA${whole.slice(to)}`);
     const page = await open("", { path, whole: false });
     await page.waitForSelector(".warning >> text=/damaged/");
     page.check();
@@ -607,7 +714,10 @@ test("without scripts, or without what unpacks, the tables are there", options, 
     assert.ok(await old.locator("#tables table").first().isVisible());
 });
 
-const two = { skip: TWO && SHOW_TWO ? false : "BOOTSCOPE_TWO and BOOTSCOPE_SHOW_TWO are not set: tests/exports/check-page sets them", timeout: LIMIT_MS };
+const two = {
+    skip: TWO && SHOW_TWO ? false : "BOOTSCOPE_TWO and BOOTSCOPE_SHOW_TWO are not set: tests/exports/check-page sets them",
+    timeout: LIMIT_MS,
+};
 
 test("compare: each row before and after, and the changes sum to the difference", two, async () => {
     const later = JSON.parse(await readFile(SHOW_TWO, "utf8"));
@@ -615,13 +725,24 @@ test("compare: each row before and after, and the changes sum to the difference"
     assert.equal(await page.getAttribute("#change", "data-ns"), String(later.total_ns - show.total_ns));
     assert.equal(await page.getAttribute(".phases .sum", "data-ns"), String(later.total_ns - show.total_ns));
     const rows = (await saved(page)).slice(1);
-    const [before, after] = [show, later].map(one => new Map(one.where.filter(row => /^[ -~·]*$/.test(row.name)).map(row => [row.name.replace(" (indirect call)", ""), row.self_ns])));
+    const [before, after] = [show, later].map(
+        one =>
+            new Map(
+                one.where.filter(row => /^[ -~·]*$/.test(row.name)).map(row => [row.name.replace(" (indirect call)", ""), row.self_ns]),
+            ),
+    );
     for (const name of new Set([...before.keys(), ...after.keys()])) {
         const [was, is] = [before.get(name), after.get(name)];
         const what = was === undefined ? "appeared" : is === undefined ? "vanished" : was === is ? "same" : "changed";
-        assert.deepEqual(rows.find(row => row[0] === name), [name, String(was ?? ""), String(is ?? ""), String((is ?? 0) - (was ?? 0)), what]);
+        assert.deepEqual(
+            rows.find(row => row[0] === name),
+            [name, String(was ?? ""), String(is ?? ""), String((is ?? 0) - (was ?? 0)), what],
+        );
     }
-    assert.equal(rows.reduce((sum, row) => sum + Number(row[3]), 0), later.total_ns - show.total_ns);
+    assert.equal(
+        rows.reduce((sum, row) => sum + Number(row[3]), 0),
+        later.total_ns - show.total_ns,
+    );
     assert.ok(rows.some(row => row[4] === "appeared") && rows.some(row => row[4] === "vanished"));
     await page.getByRole("button", { name: "Stacks" }).click();
     await settled(page);
@@ -640,7 +761,10 @@ test("compare: each row before and after, and the changes sum to the difference"
 });
 
 test("compare: what a page of two boots opens with, unless another view is asked for", two, async () => {
-    for (const [asked, shown] of [["", "compare"], ["#view=overview", "overview"]]) {
+    for (const [asked, shown] of [
+        ["", "compare"],
+        ["#view=overview", "overview"],
+    ]) {
         const page = await open(asked, { path: TWO });
         await settled(page);
         assert.equal((await fragment(page)).get("view") ?? "overview", shown);
@@ -654,7 +778,10 @@ test("memory: of two boots each has a column under its name, to the byte", two, 
     assert.deepEqual(heads, await page.$$eval("#boot option", all => all.map(option => option.textContent)));
     const later = JSON.parse(await readFile(SHOW_TWO, "utf8"));
     const first = await page.$$eval("#memory tbody tr:first-child td.n span[data-bytes]", all => all.map(one => one.dataset.bytes));
-    assert.deepEqual(first, [show, later].map(one => String(one.subject.memory_bytes)));
+    assert.deepEqual(
+        first,
+        [show, later].map(one => String(one.subject.memory_bytes)),
+    );
     page.check();
 });
 
@@ -674,7 +801,10 @@ test("compare: the other boot is a whole boot", two, async () => {
     const later = JSON.parse(await readFile(SHOW_TWO, "utf8"));
     const page = await open("#view=overview&boot=1", { path: TWO });
     assert.equal(await page.getAttribute("#total", "data-ns"), String(later.total_ns));
-    assert.deepEqual(await numbers(page, "#phases tbody tr"), later.phases.map(phase => String(phase.end_ns - phase.start_ns)));
+    assert.deepEqual(
+        await numbers(page, "#phases tbody tr"),
+        later.phases.map(phase => String(phase.end_ns - phase.start_ns)),
+    );
     await page.selectOption("#boot", "0");
     await settled(page);
     assert.equal(await page.getAttribute("#total", "data-ns"), String(show.total_ns));
@@ -684,16 +814,30 @@ test("compare: the other boot is a whole boot", two, async () => {
 // Pages of boots of unusual shapes, each with its figures.
 test("tracks: silences and watched values are instants, to be picked, stepped along and saved", options, async () => {
     const page = await open("#view=tracks");
-    const { silences: [silence] } = show.silences;
+    const {
+        silences: [silence],
+    } = show.silences;
     const moments = silence.where.map(({ moments }) => moments);
     const wanted = [
         ["silence", "silences of the console", silence.start_ns, silence.end_ns - silence.start_ns],
-        ...silence.where.flatMap(({ cpus: [cpu] }, i) => moments[i].map(({ at_ns, stack }) => [stack[0], `CPU ${cpu} when stopped`, at_ns, 0])),
-        ...show.watched.readings.map(({ at_ns, value }) => [value === null ? "unmapped" : String(value), `value of ${show.watched.variable}`, at_ns, 0]),
+        ...silence.where.flatMap(({ cpus: [cpu] }, i) =>
+            moments[i].map(({ at_ns, stack }) => [stack[0], `CPU ${cpu} when stopped`, at_ns, 0]),
+        ),
+        ...show.watched.readings.map(({ at_ns, value }) => [
+            value === null ? "unmapped" : String(value),
+            `value of ${show.watched.variable}`,
+            at_ns,
+            0,
+        ]),
     ];
     const shown = (await saved(page)).filter(([, lane]) => /^(silences|CPU \d+ when|value of)/.test(lane));
     // The page has all text harmless, and JSON rounds what doubles do not hold.
-    const plain = rows => rows.map(([text, lane, ...times]) => [/^\d{17,}$/.test(text) ? "large" : text.replace(/[^ -~].*|\\.*/s, ""), lane.replace(/[^ -~].*|\\.*/s, ""), ...times.map(String)]);
+    const plain = rows =>
+        rows.map(([text, lane, ...times]) => [
+            /^\d{17,}$/.test(text) ? "large" : text.replace(/[^ -~].*|\\.*/s, ""),
+            lane.replace(/[^ -~].*|\\.*/s, ""),
+            ...times.map(String),
+        ]);
     assert.deepEqual(plain(shown), plain(wanted));
     await page.keyboard.press("t");
     const table = page.getByRole("region", { name: "Silences, watched values and samples that are seen" });
@@ -720,7 +864,8 @@ test("tracks: silences and watched values are instants, to be picked, stepped al
     const box = await page.locator(".chart .canvas canvas").boundingBox();
     const gutter = Math.min(190, Math.round(box.width * 0.26));
     const first_ns = Math.min(0, show.phases[0].start_ns);
-    const place = box.x + gutter + ((silence.start_ns + silence.end_ns) / 2 - first_ns) / (show.total_ns - first_ns) * (box.width - gutter);
+    const place =
+        box.x + gutter + (((silence.start_ns + silence.end_ns) / 2 - first_ns) / (show.total_ns - first_ns)) * (box.width - gutter);
     await page.mouse.move(place, box.y + 28);
     assert.match(await page.locator(".tip").innerText(), /^silence 80.0 ms/);
     await page.mouse.click(place, box.y + 28);
@@ -735,9 +880,18 @@ test("memory: what was measured, to the byte, and its share of the machine's", o
     await settled(page);
     assert.equal((await fragment(page)).get("view"), "memory");
     const { subject, metrics } = show;
-    const wanted = [subject.memory_bytes, metrics.vmm_max_rss_bytes, metrics.guest_total_bytes, metrics.guest_available_bytes, metrics.guest_total_bytes - metrics.guest_available_bytes];
+    const wanted = [
+        subject.memory_bytes,
+        metrics.vmm_max_rss_bytes,
+        metrics.guest_total_bytes,
+        metrics.guest_available_bytes,
+        metrics.guest_total_bytes - metrics.guest_available_bytes,
+    ];
     assert.deepEqual(await page.$$eval("#memory tbody tr", rows => rows.map(row => Number(row.dataset.bytes))), wanted);
-    assert.deepEqual((await saved(page)).slice(1).map(([, , bytes]) => Number(bytes)), wanted);
+    assert.deepEqual(
+        (await saved(page)).slice(1).map(([, , bytes]) => Number(bytes)),
+        wanted,
+    );
     const used = page.locator("#memory tbody tr").last();
     assert.match(await used.innerText(), /^used in the guest\s+at the end mark\s+63.9 MiB\s+67\u202f000\u202f000\s+12.48 %/);
     page.check();
@@ -769,7 +923,10 @@ test("tracks: where samples are all there is, each is an instant of its CPU", od
     assert.equal(rows.length, 200);
     for (const cpu of [0, 1]) {
         const times = rows.filter(([, lane]) => lane === `samples of CPU ${cpu}`).map(([, , at]) => Number(at));
-        assert.deepEqual(times, Array.from({ length: 100 }, (_, i) => (2 * i + cpu) * 1_000_000));
+        assert.deepEqual(
+            times,
+            Array.from({ length: 100 }, (_, i) => (2 * i + cpu) * 1_000_000),
+        );
     }
     assert.equal(rows.filter(([function_]) => function_ === "memcpy").length, 133);
     page.check();
@@ -803,7 +960,7 @@ test("what-if: a file answers, and says the command", options, async () => {
     await settled(page);
     const [first] = show.where;
     assert.match(await page.locator("#command").innerText(), /^bootscope what-if sample --save=/);
-    assert.deepEqual((await page.evaluate(() => new URLSearchParams(location.hash.slice(1)).getAll("save"))), [`100,${first.name}`]);
+    assert.deepEqual(await page.evaluate(() => new URLSearchParams(location.hash.slice(1)).getAll("save")), [`100,${first.name}`]);
     await page.waitForSelector("#steps li");
     const saved = Number(await page.getAttribute("#steps strong", "data-ns"));
     assert.ok(saved > 0 && saved <= first.self_ns, `${saved} of ${first.self_ns}`);
@@ -835,7 +992,10 @@ test("what-if: a file that was built without what runs a boot again, or is cut o
 
 // The program, and a recording that it serves, for questions about savings.
 const [PROGRAM_ITSELF, RECORDING] = [process.env.BOOTSCOPE, process.env.BOOTSCOPE_RECORDING];
-const served = { skip: PROGRAM_ITSELF && RECORDING ? false : "BOOTSCOPE and BOOTSCOPE_RECORDING are not set: tests/exports/check-page sets them", timeout: LIMIT_MS };
+const served = {
+    skip: PROGRAM_ITSELF && RECORDING ? false : "BOOTSCOPE and BOOTSCOPE_RECORDING are not set: tests/exports/check-page sets them",
+    timeout: LIMIT_MS,
+};
 
 test("what-if: sliders of a served page bring what the command says, to the nanosecond", served, async () => {
     const separate = await launch();
@@ -856,11 +1016,16 @@ test("what-if: sliders of a served page bring what the command says, to the nano
         await page.getByRole("slider", { name: `less by per cent: ${where[1].name}`, exact: true }).focus();
         for (let i = 0; i < 7; i += 1) await page.keyboard.press("ArrowRight");
         await settled(page);
-        await page.waitForFunction(() => document.querySelectorAll("#steps li").length === 2 && !document.querySelector("#then").textContent.includes("…"));
+        await page.waitForFunction(
+            () => document.querySelectorAll("#steps li").length === 2 && !document.querySelector("#then").textContent.includes("…"),
+        );
         const savings = ["--save", `${where[0].name}=-100%`, "--save", `${where[1].name}=-35%`];
         const expected = JSON.parse(execFileSync(PROGRAM_ITSELF, ["what-if", RECORDING, "--json", ...savings], { maxBuffer: 1 << 30 }));
         assert.equal(await page.getAttribute("#then", "data-ns"), String(expected.steps[1].total_ns));
-        assert.deepEqual(await numbers(page, "#steps strong"), expected.steps.map(step => String(step.saved_ns)));
+        assert.deepEqual(
+            await numbers(page, "#steps strong"),
+            expected.steps.map(step => String(step.saved_ns)),
+        );
         // While a question is open, no answer is shown, not even the one before it.
         let release;
         await page.route("**/what-if", async route => {
@@ -874,7 +1039,13 @@ test("what-if: sliders of a served page bring what the command says, to the nano
         for (let waited = 0; !release && waited < PATIENCE_MS; waited += 20) await page.waitForTimeout(20);
         release();
         await page.waitForFunction(() => document.querySelectorAll("#steps li").length === 2);
-        const more = JSON.parse(execFileSync(PROGRAM_ITSELF, ["what-if", RECORDING, "--json", "--save", `${where[0].name}=-100%`, "--save", `${where[1].name}=-40%`], { maxBuffer: 1 << 30 }));
+        const more = JSON.parse(
+            execFileSync(
+                PROGRAM_ITSELF,
+                ["what-if", RECORDING, "--json", "--save", `${where[0].name}=-100%`, "--save", `${where[1].name}=-40%`],
+                { maxBuffer: 1 << 30 },
+            ),
+        );
         assert.equal(await page.getAttribute("#then", "data-ns"), String(more.steps[1].total_ns));
         assert.deepEqual(wrong, []);
     } finally {
@@ -884,25 +1055,33 @@ test("what-if: sliders of a served page bring what the command says, to the nano
 });
 
 const KEPT = process.env.BOOTSCOPE_KEPT;
-const kept = { skip: PROGRAM_ITSELF && KEPT ? false : "BOOTSCOPE and BOOTSCOPE_KEPT are not set: tests/exports/check-page sets them", timeout: LIMIT_MS };
+const kept = {
+    skip: PROGRAM_ITSELF && KEPT ? false : "BOOTSCOPE and BOOTSCOPE_KEPT are not set: tests/exports/check-page sets them",
+    timeout: LIMIT_MS,
+};
 
 test("what-if: in a file each kept recording brings what the command says, to the nanosecond", kept, async () => {
     const separate = await launch();
     const pages = await mkdtemp(join(tmpdir(), "bootscope-what-if-"));
-    const json = (...args) => JSON.parse(execFileSync(PROGRAM_ITSELF, [...args, "--json"], { maxBuffer: 1 << 30, stdio: ["ignore", "pipe", "ignore"] }));
+    const json = (...args) =>
+        JSON.parse(execFileSync(PROGRAM_ITSELF, [...args, "--json"], { maxBuffer: 1 << 30, stdio: ["ignore", "pipe", "ignore"] }));
     let [answers, refused] = [0, 0];
     try {
         for (const recording of (await readdir(KEPT)).filter(name => name.endsWith(".zst")).map(name => join(KEPT, name))) {
             const path = join(pages, "page.html");
             execFileSync(PROGRAM_ITSELF, ["report", recording, "--force", "-o", path], { stdio: "ignore" });
             // A name with characters that cannot be shown has another text in the page.
-            const rows = json("show", recording).where.filter(({ name }) => /^[ -~·“”…]*$/.test(name)).slice(0, 3);
+            const rows = json("show", recording)
+                .where.filter(({ name }) => /^[ -~·“”…]*$/.test(name))
+                .slice(0, 3);
             const savings = rows.map(({ name }, i) => [name, [100, 35, 70][i]]);
             const page = await separate.newPage();
             const wrong = [];
             page.on("pageerror", error => wrong.push(error.message));
             page.on("console", message => message.type() === "error" && wrong.push(message.text()));
-            await page.goto(`${pathToFileURL(path).href}#view=whatif&${savings.map(([name, less]) => `save=${encodeURIComponent(`${less},${name}`)}`).join("&")}`);
+            await page.goto(
+                `${pathToFileURL(path).href}#view=whatif&${savings.map(([name, less]) => `save=${encodeURIComponent(`${less},${name}`)}`).join("&")}`,
+            );
             await page.waitForSelector("#steps li, .whatif .warning", { timeout: PATIENCE_MS });
             let expected;
             try {
@@ -912,7 +1091,11 @@ test("what-if: in a file each kept recording brings what the command says, to th
             }
             if (expected) {
                 assert.equal(await page.getAttribute("#then", "data-ns"), String(expected.steps.at(-1).total_ns), recording);
-                assert.deepEqual(await page.$$eval("#steps strong", all => all.map(one => one.dataset.ns)), expected.steps.map(step => String(step.saved_ns)), recording);
+                assert.deepEqual(
+                    await page.$$eval("#steps strong", all => all.map(one => one.dataset.ns)),
+                    expected.steps.map(step => String(step.saved_ns)),
+                    recording,
+                );
                 answers += 1;
             } else assert.match(await page.locator(".whatif .warning").innerText(), /It cannot be worked out/);
             assert.deepEqual(wrong, [], recording);
@@ -936,10 +1119,21 @@ test("console: a guest that printed little is shown with its kernel's log, which
         };
         const log = join(pages, "one-damaged-stamp.log");
         const messages = Array.from({ length: 12 }, (_, i) => `[    0.${100_000 + 1000 * i}] pci 0000:00:${i + 10}.0: message ${i}`);
-        await writeFile(log, ["[    0.00x000] Linux version 6.1.0 (gcc)", "[    0.000000] Command line: quiet", ...messages, "[    0.900000] Run /init as init process", ""].join("\n"));
+        await writeFile(
+            log,
+            [
+                "[    0.00x000] Linux version 6.1.0 (gcc)",
+                "[    0.000000] Command line: quiet",
+                ...messages,
+                "[    0.900000] Run /init as init process",
+                "",
+            ].join("\n"),
+        );
         const imported = await lines(log);
         // A message without a stamp keeps its place in the log, and the diagnostic counted it.
-        const { diagnostics } = JSON.parse(execFileSync(PROGRAM_ITSELF, ["show", log, "--json"], { maxBuffer: 1 << 30, stdio: ["ignore", "pipe", "ignore"] }));
+        const { diagnostics } = JSON.parse(
+            execFileSync(PROGRAM_ITSELF, ["show", log, "--json"], { maxBuffer: 1 << 30, stdio: ["ignore", "pipe", "ignore"] }),
+        );
         const { count } = diagnostics.find(({ code }) => code === "messages-without-stamp");
         assert.equal(imported.lines.filter(([at]) => at === "").length, count);
         assert.ok(imported.lines.length > 10 && imported.lines.every(([at]) => /^(-?\d+)?$/.test(at)));
@@ -982,7 +1176,8 @@ test("what-if: of several boots in a file each answers for itself", kept, async 
     const separate = await launch();
     const pages = await mkdtemp(join(tmpdir(), "bootscope-what-if-"));
     const recordings = ["lab-two-cpus.tar.zst", "lab-deterministic.tar.zst"].map(name => join(KEPT, name));
-    const json = (...args) => JSON.parse(execFileSync(PROGRAM_ITSELF, [...args, "--json"], { maxBuffer: 1 << 30, stdio: ["ignore", "pipe", "ignore"] }));
+    const json = (...args) =>
+        JSON.parse(execFileSync(PROGRAM_ITSELF, [...args, "--json"], { maxBuffer: 1 << 30, stdio: ["ignore", "pipe", "ignore"] }));
     try {
         const path = join(pages, "two.html");
         execFileSync(PROGRAM_ITSELF, ["report", ...recordings, "-o", path], { stdio: "ignore" });
@@ -1002,7 +1197,10 @@ test("what-if: of several boots in a file each answers for itself", kept, async 
 });
 
 const [BENCH, BENCH_JSON] = [process.env.BOOTSCOPE_BENCH, process.env.BOOTSCOPE_BENCH_JSON];
-const ofBench = { skip: BENCH && BENCH_JSON ? false : "BOOTSCOPE_BENCH and BOOTSCOPE_BENCH_JSON are not set: tests/exports/check-page sets them", timeout: LIMIT_MS };
+const ofBench = {
+    skip: BENCH && BENCH_JSON ? false : "BOOTSCOPE_BENCH and BOOTSCOPE_BENCH_JSON are not set: tests/exports/check-page sets them",
+    timeout: LIMIT_MS,
+};
 const benchDocument = async () => JSON.parse(await readFile(BENCH_JSON, "utf8"));
 
 test("bench: the spread of each phase and row is that of the document", ofBench, async () => {
@@ -1014,15 +1212,24 @@ test("bench: the spread of each phase and row is that of the document", ofBench,
         await settled(page);
         const phases = (await saved(page)).slice(1);
         const wanted = [...variant.phases.map(({ name, length }) => [name, length]), ["total", variant.total]];
-        assert.deepEqual(phases.map(([name, median, low, high, mean, sd]) => [name, ...[median, low, high, mean, sd].map(Number)]), wanted.map(([name, l]) => [name, l.median.estimate, l.median.low, l.median.high, l.mean, l.sd]));
+        assert.deepEqual(
+            phases.map(([name, median, low, high, mean, sd]) => [name, ...[median, low, high, mean, sd].map(Number)]),
+            wanted.map(([name, l]) => [name, l.median.estimate, l.median.low, l.median.high, l.mean, l.sd]),
+        );
         await page.getByRole("button", { name: "Rows", exact: true }).click();
         await settled(page);
         const rows = (await saved(page)).slice(1);
-        assert.deepEqual(rows.map(row => Number(row[4])), variant.rows.map(row => row.mean));
+        assert.deepEqual(
+            rows.map(row => Number(row[4])),
+            variant.rows.map(row => row.mean),
+        );
         await page.getByRole("button", { name: "Boots", exact: true }).click();
         await settled(page);
         const listed = (await saved(page)).slice(1);
-        assert.deepEqual(listed.map(row => row[3]), boots.filter(boot => boot.variant === i).map(boot => String(boot.total_ns ?? "")));
+        assert.deepEqual(
+            listed.map(row => row[3]),
+            boots.filter(boot => boot.variant === i).map(boot => String(boot.total_ns ?? "")),
+        );
         await page.getByRole("button", { name: "Phases", exact: true }).click();
     }
     assert.equal(await page.evaluate(() => typeof ran), "undefined");
@@ -1036,7 +1243,10 @@ test("bench: what differs, with its interval and verdict", ofBench, async () => 
     assert.equal(await page.getAttribute("#change", "data-ns"), String(against.total.difference.estimate));
     const rows = (await saved(page)).slice(1);
     const wanted = [against.total, ...[...against.phases, ...against.rows].map(one => one.by)];
-    assert.deepEqual(rows.map(row => [Number(row[2]), Number(row[3]), Number(row[4]), row[7]]), wanted.map(by => [by.difference.estimate, by.difference.low, by.difference.high, by.change]));
+    assert.deepEqual(
+        rows.map(row => [Number(row[2]), Number(row[3]), Number(row[4]), row[7]]),
+        wanted.map(by => [by.difference.estimate, by.difference.low, by.difference.high, by.change]),
+    );
     await page.fill("#filter", "^start");
     await settled(page);
     assert.ok((await saved(page)).slice(1).every(row => row[1].startsWith("start")));
@@ -1052,8 +1262,14 @@ test("sweep: points, models and predictions are those of the document, and a lin
         await page.selectOption("#slice", String(i));
         await settled(page);
         const rows = (await saved(page)).slice(1);
-        const wanted = slice.rows.flatMap(row => [...row.points.map(point => [point.size, "measured", point.mean]), ...row.predicted.map(point => [point.size, "predicted", point.time])]);
-        assert.deepEqual(rows.map(row => [Number(row[5]), row[6], Number(row[7])]), wanted);
+        const wanted = slice.rows.flatMap(row => [
+            ...row.points.map(point => [point.size, "measured", point.mean]),
+            ...row.predicted.map(point => [point.size, "predicted", point.time]),
+        ]);
+        assert.deepEqual(
+            rows.map(row => [Number(row[5]), row[6], Number(row[7])]),
+            wanted,
+        );
     }
     await page.selectOption("#slice", "0");
     await page.getByRole("button", { name: "start_aps" }).click();
@@ -1062,7 +1278,10 @@ test("sweep: points, models and predictions are those of the document, and a lin
     // The model's value at each point, as the program computes it: base + slope · n.
     const row = results.laws[0].rows.find(one => one.name === "start_aps");
     const models = await numbers(page, "#points tbody td:nth-child(3) span");
-    assert.deepEqual(models.map(Number), row.points.map(point => row.base + row.slope * point.size));
+    assert.deepEqual(
+        models.map(Number),
+        row.points.map(point => row.base + row.slope * point.size),
+    );
     const again = await open(await page.evaluate(() => location.hash), { path: BENCH });
     await settled(again);
     assert.equal(await again.getAttribute("#law", "data-row"), "start_aps");
@@ -1076,13 +1295,25 @@ test("sweep: points, models and predictions are those of the document, and a lin
 
 test("bench: axe finds nothing serious, light and dark, wide and narrow", ofBench, async () => {
     const axe = await readFile(new URL("../node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
-    for (const [colorScheme, width] of [["light", 1280], ["dark", 1280], ["light", 400]]) {
+    for (const [colorScheme, width] of [
+        ["light", 1280],
+        ["dark", 1280],
+        ["light", 400],
+    ]) {
         for (const view of ["spread", "against", "sweep"]) {
             const page = await open(`#view=${view}`, { path: BENCH, colorScheme, viewport: { width, height: 800 } });
             await settled(page);
             await page.evaluate(axe);
             const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
-            const found = violations.filter(one => ["serious", "critical"].includes(one.impact)).map(one => `${one.id}: ${one.nodes.slice(0, 3).map(node => `${node.target} ${node.failureSummary}`).join("; ")}`);
+            const found = violations
+                .filter(one => ["serious", "critical"].includes(one.impact))
+                .map(
+                    one =>
+                        `${one.id}: ${one.nodes
+                            .slice(0, 3)
+                            .map(node => `${node.target} ${node.failureSummary}`)
+                            .join("; ")}`,
+                );
             assert.deepEqual(found, [], `${view}, ${colorScheme}, ${width}`);
             await page.close();
         }
@@ -1090,7 +1321,10 @@ test("bench: axe finds nothing serious, light and dark, wide and narrow", ofBenc
 });
 
 const [LAKE, LAKE_JSON] = [process.env.BOOTSCOPE_LAKE, process.env.BOOTSCOPE_LAKE_JSON];
-const ofLake = { skip: LAKE && LAKE_JSON ? false : "BOOTSCOPE_LAKE and BOOTSCOPE_LAKE_JSON are not set: tests/exports/check-page sets them", timeout: LIMIT_MS };
+const ofLake = {
+    skip: LAKE && LAKE_JSON ? false : "BOOTSCOPE_LAKE and BOOTSCOPE_LAKE_JSON are not set: tests/exports/check-page sets them",
+    timeout: LIMIT_MS,
+};
 const lakeDocument = async () => JSON.parse(await readFile(LAKE_JSON, "utf8"));
 
 test("lake: totals over time are those of the document, and a mark leads to a regression", ofLake, async () => {
@@ -1100,7 +1334,9 @@ test("lake: totals over time are those of the document, and a mark leads to a re
     await page.selectOption("#kind", "1");
     await settled(page);
     const points = (await saved(page)).slice(1);
-    const wanted = kinds[1].cells.map(cell => [kernels[cell.kernel], days[cell.day], cell.boots, cell.not_ended, cell.p50_ns, cell.p95_ns, 1].map(String));
+    const wanted = kinds[1].cells.map(cell =>
+        [kernels[cell.kernel], days[cell.day], cell.boots, cell.not_ended, cell.p50_ns, cell.p95_ns, 1].map(String),
+    );
     const inOrder = rows => rows.map(row => row.join()).sort();
     assert.deepEqual(inOrder(points), inOrder(wanted));
     assert.match(await page.textContent("#meaning"), /^Each point is the median/);
@@ -1135,7 +1371,8 @@ test("lake: totals over time are those of the document, and a mark leads to a re
 test("lake: one row with one kernel is one line, which opens to its kinds, and leads to boots", ofLake, async () => {
     const { regressions } = await lakeDocument();
     const page = await open("#view=regressions", { path: LAKE });
-    const rows = async () => page.$$eval('[aria-label="Regressions"] tbody tr:not([aria-hidden])', all => all.map(row => row.children[1].textContent));
+    const rows = async () =>
+        page.$$eval('[aria-label="Regressions"] tbody tr:not([aria-hidden])', all => all.map(row => row.children[1].textContent));
     assert.deepEqual((await rows()).length, 2);
     assert.equal((await rows())[0], "on 2 kinds");
     await page.getByRole("button", { name: "initcall acpi_init" }).click();
@@ -1146,15 +1383,26 @@ test("lake: one row with one kernel is one line, which opens to its kinds, and l
     await page.getByRole("button", { name: "initcall acpi_init" }).nth(2).click();
     await settled(page);
     assert.equal((await fragment(page)).get("regression"), "1");
-    const boots = await page.$$eval('[aria-label="Boots behind it"] tbody tr:not([aria-hidden])', all => all.map(row => row.children[0].textContent));
-    assert.deepEqual(boots, regressions[1].boots.map(boot => boot.boot_id));
+    const boots = await page.$$eval('[aria-label="Boots behind it"] tbody tr:not([aria-hidden])', all =>
+        all.map(row => row.children[0].textContent),
+    );
+    assert.deepEqual(
+        boots,
+        regressions[1].boots.map(boot => boot.boot_id),
+    );
     assert.equal(await page.textContent("#command"), `bootscope lake ask 'a lake' boots --where 'machine=it'\\''s <b>one</b>'`);
     await page.getByRole("button", { name: boots[2] }).click();
     await settled(page);
-    assert.equal(await page.textContent("#command"), `bootscope lake ask 'a lake' boots --where machine=${regressions[1].boots[2].machine}`);
+    assert.equal(
+        await page.textContent("#command"),
+        `bootscope lake ask 'a lake' boots --where machine=${regressions[1].boots[2].machine}`,
+    );
     // The saved table has all members, whether groups are open or not.
     const all = (await saved(page)).slice(1);
-    assert.deepEqual(all.map(row => [Number(row[7]), Number(row[8]), Number(row[9]), Number(row[11])]), regressions.map(one => [one.slower_ns, one.slower_low_ns, one.slower_high_ns, one.p]));
+    assert.deepEqual(
+        all.map(row => [Number(row[7]), Number(row[8]), Number(row[9]), Number(row[11])]),
+        regressions.map(one => [one.slower_ns, one.slower_low_ns, one.slower_high_ns, one.p]),
+    );
     await page.fill("#filter", "kind-1");
     await settled(page);
     assert.deepEqual(await rows(), ["kind-1"]);
@@ -1171,16 +1419,27 @@ test("lake: one row with one kernel is one line, which opens to its kinds, and l
 test("lake: keys lead to every view, which has what the document has", ofLake, async () => {
     const document = await lakeDocument();
     const page = await open("", { path: LAKE });
-    for (const [key, view, list, column, field] of [["3", "rows", "slowest_rows", 1, "mean_ns"], ["4", "machines", "outliers", 6, "slower_ns"], ["5", "pays", "what_pays", 3, "per_day_ns"], ["2", "regressions", "regressions", 7, "slower_ns"]]) {
+    for (const [key, view, list, column, field] of [
+        ["3", "rows", "slowest_rows", 1, "mean_ns"],
+        ["4", "machines", "outliers", 6, "slower_ns"],
+        ["5", "pays", "what_pays", 3, "per_day_ns"],
+        ["2", "regressions", "regressions", 7, "slower_ns"],
+    ]) {
         await page.keyboard.press(key);
         await settled(page);
         assert.equal((await fragment(page)).get("view"), view);
-        assert.deepEqual((await saved(page)).slice(1).map(row => Number(row[column])), document[list].map(one => one[field]));
+        assert.deepEqual(
+            (await saved(page)).slice(1).map(row => Number(row[column])),
+            document[list].map(one => one[field]),
+        );
     }
     await page.keyboard.press("4");
     await page.getByRole("button", { name: /^Not reporting/ }).click();
     await settled(page);
-    assert.deepEqual((await saved(page)).slice(1).map(row => Number(row[4])), document.missing.map(one => one.silent_days));
+    assert.deepEqual(
+        (await saved(page)).slice(1).map(row => Number(row[4])),
+        document.missing.map(one => one.silent_days),
+    );
     assert.equal(await page.evaluate(() => typeof ran), "undefined");
     assert.equal(await page.locator("img, iframe, object, embed, link").count(), 0);
     page.check();
@@ -1188,13 +1447,25 @@ test("lake: keys lead to every view, which has what the document has", ofLake, a
 
 test("lake: axe finds nothing serious, light and dark, wide and narrow", ofLake, async () => {
     const axe = await readFile(new URL("../node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
-    for (const [colorScheme, width] of [["light", 1280], ["dark", 1280], ["light", 400]]) {
+    for (const [colorScheme, width] of [
+        ["light", 1280],
+        ["dark", 1280],
+        ["light", 400],
+    ]) {
         for (const view of ["time&regression=1", "regressions&regression=1", "rows", "machines", "pays"]) {
             const page = await open(`#view=${view}`, { path: LAKE, colorScheme, viewport: { width, height: 800 } });
             await settled(page);
             await page.evaluate(axe);
             const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
-            const found = violations.filter(one => ["serious", "critical"].includes(one.impact)).map(one => `${one.id}: ${one.nodes.slice(0, 3).map(node => `${node.target} ${node.failureSummary}`).join("; ")}`);
+            const found = violations
+                .filter(one => ["serious", "critical"].includes(one.impact))
+                .map(
+                    one =>
+                        `${one.id}: ${one.nodes
+                            .slice(0, 3)
+                            .map(node => `${node.target} ${node.failureSummary}`)
+                            .join("; ")}`,
+                );
             assert.deepEqual(found, [], `${view}, ${colorScheme}, ${width}`);
             await page.close();
         }
@@ -1216,19 +1487,31 @@ test("on a narrow screen what is selected is seen, and rows are as high as the t
         await chart.close();
     }
     // Every shown column is fully visible; the saved table has those that are left out.
-    for (const [path, fragment, name] of [[PAGE, "view=where", "self"], [TWO, "view=compare", "change"], [PAGE, "view=memory", "amount"]]) {
+    for (const [path, fragment, name] of [
+        [PAGE, "view=where", "self"],
+        [TWO, "view=compare", "change"],
+        [PAGE, "view=memory", "amount"],
+    ]) {
         if (!path) continue;
         const one = await open(`#${fragment}`, { path, viewport: { width: 390, height: 844 } });
-        const columns = await one.$$eval("#app main thead th", all => all.map(th => ({ text: th.textContent.trim(), right: th.getBoundingClientRect().right })));
-        assert.ok(columns.some(column => column.text.startsWith(name)), `${fragment}: ${JSON.stringify(columns)}`);
-        if (fragment !== "view=memory") for (const column of columns) assert.ok(column.right <= 391, `${fragment}: ${JSON.stringify(column)}`);
+        const columns = await one.$$eval("#app main thead th", all =>
+            all.map(th => ({ text: th.textContent.trim(), right: th.getBoundingClientRect().right })),
+        );
+        assert.ok(
+            columns.some(column => column.text.startsWith(name)),
+            `${fragment}: ${JSON.stringify(columns)}`,
+        );
+        if (fragment !== "view=memory")
+            for (const column of columns) assert.ok(column.right <= 391, `${fragment}: ${JSON.stringify(column)}`);
         one.check();
         await one.close();
     }
     for (const view of ["where", "console", "whatif"]) {
         await page.evaluate(view => (location.hash = `#view=${view}`), view);
         await settled(page);
-        const heights = await page.$$eval(".table tbody tr:not([aria-hidden])", rows => [...new Set(rows.map(row => Math.round(row.getBoundingClientRect().height)))]);
+        const heights = await page.$$eval(".table tbody tr:not([aria-hidden])", rows => [
+            ...new Set(rows.map(row => Math.round(row.getBoundingClientRect().height))),
+        ]);
         assert.deepEqual(heights, [25], view);
     }
     page.check();
@@ -1236,7 +1519,11 @@ test("on a narrow screen what is selected is seen, and rows are as high as the t
 
 test("axe finds nothing serious in any view, light and dark, wide and narrow", options, async () => {
     const axe = await readFile(new URL("../node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
-    for (const [colorScheme, viewport] of [["light", { width: 1280, height: 800 }], ["dark", { width: 1280, height: 800 }], ["light", { width: 400, height: 800 }]]) {
+    for (const [colorScheme, viewport] of [
+        ["light", { width: 1280, height: 800 }],
+        ["dark", { width: 1280, height: 800 }],
+        ["light", { width: 400, height: 800 }],
+    ]) {
         for (const view of TWO ? [...VIEWS, "compare"] : VIEWS) {
             const page = await open(`#view=${view}`, { colorScheme, viewport, path: view === "compare" ? TWO : PAGE });
             await page.keyboard.press("t");
@@ -1244,7 +1531,15 @@ test("axe finds nothing serious in any view, light and dark, wide and narrow", o
             await settled(page);
             await page.evaluate(axe);
             const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
-            const found = violations.filter(one => ["serious", "critical"].includes(one.impact)).map(one => `${one.id}: ${one.nodes.slice(0, 3).map(node => `${node.target} ${node.failureSummary}`).join("; ")}`);
+            const found = violations
+                .filter(one => ["serious", "critical"].includes(one.impact))
+                .map(
+                    one =>
+                        `${one.id}: ${one.nodes
+                            .slice(0, 3)
+                            .map(node => `${node.target} ${node.failureSummary}`)
+                            .join("; ")}`,
+                );
             assert.deepEqual(found, [], `${view}, ${colorScheme}, ${viewport.width}`);
             await page.close();
         }

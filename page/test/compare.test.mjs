@@ -17,7 +17,10 @@ test("what one boot has no evidence of is not compared", () => {
     assert.deepEqual(lost(evidence(false, true), all), { side: "before", what: "trace" });
     assert.deepEqual(lost(evidence(false, true), evidence(false, false)), { side: "after", what: "initcalls" });
     const both = rows([row("kept", 10), row("initcall a", 5)], [row("kept", 4)], "self_ns").filter(isInBoth);
-    assert.deepEqual(both.map(row => row.name), ["kept"]);
+    assert.deepEqual(
+        both.map(row => row.name),
+        ["kept"],
+    );
 });
 
 test("rows by name, the greatest change first; a direct and an indirect call are one", () => {
@@ -25,7 +28,13 @@ test("rows by name, the greatest change first; a direct and an indirect call are
     const after = [row("a", 4), row("b", 6), row("new", 2), row("same", 3)];
     assert.deepEqual(
         rows(before, after, "self_ns").map(({ name, change, what }) => [name, change, what]),
-        [["gone", -7, "vanished"], ["a", -6, "changed"], ["new", 2, "appeared"], ["b", 1, "changed"], ["same", 0, "same"]],
+        [
+            ["gone", -7, "vanished"],
+            ["a", -6, "changed"],
+            ["new", 2, "appeared"],
+            ["b", 1, "changed"],
+            ["same", 0, "same"],
+        ],
     );
 });
 
@@ -36,8 +45,27 @@ test("what doubles do not hold is compared whole", () => {
 
 test("phases in order, what vanished where it was", () => {
     const summary = names => ({ phases: names.map(([name, length], i) => ({ name, start_ns: i, end_ns: i + length })) });
-    const found = phases(summary([["firmware", 5], ["loader", 2], ["kernel", 9]]), summary([["firmware", 5], ["kernel", 11], ["user", 1]]));
-    assert.deepEqual(found.map(({ name, change, what }) => [name, change, what]), [["firmware", 0, "same"], ["loader", -2, "vanished"], ["kernel", 2, "changed"], ["user", 1, "appeared"]]);
+    const found = phases(
+        summary([
+            ["firmware", 5],
+            ["loader", 2],
+            ["kernel", 9],
+        ]),
+        summary([
+            ["firmware", 5],
+            ["kernel", 11],
+            ["user", 1],
+        ]),
+    );
+    assert.deepEqual(
+        found.map(({ name, change, what }) => [name, change, what]),
+        [
+            ["firmware", 0, "same"],
+            ["loader", -2, "vanished"],
+            ["kernel", 2, "changed"],
+            ["user", 1, "appeared"],
+        ],
+    );
 });
 
 test("stacks by their paths", () => {
@@ -49,7 +77,18 @@ test("stacks by their paths", () => {
         }
         return grower.tree();
     };
-    const [before, after] = [tree([["init;f", 10], ["init;g", 5], ["init;gone", 2]]), tree([["init;g", 8], ["init;f", 10], ["init;h", 1]])];
+    const [before, after] = [
+        tree([
+            ["init;f", 10],
+            ["init;g", 5],
+            ["init;gone", 2],
+        ]),
+        tree([
+            ["init;g", 8],
+            ["init;f", 10],
+            ["init;h", 1],
+        ]),
+    ];
     const byName = (tree, changes) => Object.fromEntries([...changes].map((change, node) => [tree.texts[tree.key[node]], change]));
     assert.deepEqual(byName(after, changes(before, after)), { "boot path": 2, init: 2, f: 0, g: 3, h: 1 });
     assert.deepEqual(byName(before, changesOfEarlier(before, after)), { "boot path": 2, init: 2, f: 0, g: 3, gone: -2 });

@@ -10,11 +10,39 @@ const { LIGHT } = await load("charts/colours.ts");
 const { ofFragment, toFragment, Store } = await load("state.ts");
 
 const regression = (name, kind, kernel, since, slower, more = {}) => ({
-    name, hardware: `kind-${kind}`, time_base: "host", kernel, since, before_ns: 10e6, after_ns: 10e6 + slower, slower_ns: slower, slower_low_ns: slower * 0.9, slower_high_ns: slower * 1.1,
-    ratio: 1 + slower / 10e6, p: 1e-6, boots_before: 100, boots_after: 50, per_day_ns: slower * 10, boots: [], ...more,
+    name,
+    hardware: `kind-${kind}`,
+    time_base: "host",
+    kernel,
+    since,
+    before_ns: 10e6,
+    after_ns: 10e6 + slower,
+    slower_ns: slower,
+    slower_low_ns: slower * 0.9,
+    slower_high_ns: slower * 1.1,
+    ratio: 1 + slower / 10e6,
+    p: 1e-6,
+    boots_before: 100,
+    boots_after: 50,
+    per_day_ns: slower * 10,
+    boots: [],
+    ...more,
 });
 const EMPTY = {
-    schema: "bootscope.lake-page/1", lake: "lake", since: "", boots: 0, machines: 0, days: [], kernels: [], kinds: [], regressions: [], slowest_rows: [], outliers: [], what_pays: [], missing: [], remarks: {},
+    schema: "bootscope.lake-page/1",
+    lake: "lake",
+    since: "",
+    boots: 0,
+    machines: 0,
+    days: [],
+    kernels: [],
+    kinds: [],
+    regressions: [],
+    slowest_rows: [],
+    outliers: [],
+    what_pays: [],
+    missing: [],
+    remarks: {},
 };
 const kind = (hardware, time_base = "host") => ({ hardware, time_base, boots: 1, machines: 1 });
 /** Cells as `[kind, day, kernel, boots, not_ended, p50, p95]`. */
@@ -26,18 +54,22 @@ function lakeOf(document, cells) {
     return lake;
 }
 const DAYS = ["2026-01-01", "2026-01-02", "2026-01-05"];
-const two = () => lakeOf({ days: DAYS, kernels: ["6.1", "6.12"], kinds: [kind("kind-0"), kind("kind-1", "guest-virtual")] }, [
-    [0, 0, 0, 30, 0, 1000, 1200],
-    [1, 0, 0, 10, 0, 3000, 3600],
-    [0, 1, 0, 20, 10, 1000, 1300],
-    [0, 1, 1, 10, 0, 1300, 1600],
-    [1, 2, 1, 4, 4, 0, 0],
-]);
+const two = () =>
+    lakeOf({ days: DAYS, kernels: ["6.1", "6.12"], kinds: [kind("kind-0"), kind("kind-1", "guest-virtual")] }, [
+        [0, 0, 0, 30, 0, 1000, 1200],
+        [1, 0, 0, 10, 0, 3000, 3600],
+        [0, 1, 0, 20, 10, 1000, 1300],
+        [0, 1, 1, 10, 0, 1300, 1600],
+        [1, 2, 1, 4, 4, 0, 0],
+    ]);
 
 test("of one kind and kernel a point is the median itself", () => {
     const [first, second] = linesOf(two(), { by: "kernels", kind: 0, scale: "time" });
     assert.deepEqual([first.name, first.boots, first.notEnded], ["6.1", 50, 10]);
-    assert.deepEqual(first.points, [{ day: 0, boots: 30, notEnded: 0, p50: 1000, p95: 1200, of: 1 }, { day: 1, boots: 20, notEnded: 10, p50: 1000, p95: 1300, of: 1 }]);
+    assert.deepEqual(first.points, [
+        { day: 0, boots: 30, notEnded: 0, p50: 1000, p95: 1200, of: 1 },
+        { day: 1, boots: 20, notEnded: 10, p50: 1000, p95: 1300, of: 1 },
+    ]);
     assert.deepEqual([second.name, second.points.length, second.p50], ["6.12", 1, 1300]);
     assert.match(meaningOf([first, second], "time"), /^Each point is the median/);
 });
@@ -61,8 +93,10 @@ test("where no boot ended there is no point but its boots", () => {
 test("as a share of its own, a kind of machine that boots more moves nothing", () => {
     const days = ["2026-01-01", "2026-01-02"];
     const lake = lakeOf({ days, kernels: ["6.1"], kinds: [kind("quick"), kind("slow")] }, [
-        [0, 0, 0, 90, 0, 1000, 1100], [1, 0, 0, 10, 0, 9000, 9900],
-        [0, 1, 0, 10, 0, 1000, 1100], [1, 1, 0, 90, 0, 9000, 9900],
+        [0, 0, 0, 90, 0, 1000, 1100],
+        [1, 0, 0, 10, 0, 9000, 9900],
+        [0, 1, 0, 10, 0, 1000, 1100],
+        [1, 1, 0, 90, 0, 9000, 9900],
     ]);
     const points = scale => linesOf(lake, { by: "kernels", kind: undefined, scale })[0].points.map(point => point.p50);
     assert.deepEqual(points("time"), [1800, 8200]);
@@ -71,9 +105,20 @@ test("as a share of its own, a kind of machine that boots more moves nothing", (
 });
 
 test("a kernel has the same colour for every kind, and no two lines have the same", () => {
-    const lake = lakeOf({ days: DAYS, kernels: ["6.1", "6.12"], kinds: [kind("kind-0"), kind("kind-1")] }, [[0, 0, 0, 90, 0, 1, 1], [0, 1, 1, 20, 0, 1, 1], [1, 0, 0, 1, 0, 1, 1], [1, 1, 1, 9, 0, 1, 1]]);
+    const lake = lakeOf({ days: DAYS, kernels: ["6.1", "6.12"], kinds: [kind("kind-0"), kind("kind-1")] }, [
+        [0, 0, 0, 90, 0, 1, 1],
+        [0, 1, 1, 20, 0, 1, 1],
+        [1, 0, 0, 1, 0, 1, 1],
+        [1, 1, 1, 9, 0, 1, 1],
+    ]);
     const [ofAll, ofOne] = [undefined, 1].map(kind => linesOf(lake, { by: "kernels", kind, scale: "time" }));
-    assert.deepEqual([ofAll, ofOne].map(lines => lines.map(line => line.name)), [["6.1", "6.12"], ["6.12", "6.1"]]);
+    assert.deepEqual(
+        [ofAll, ofOne].map(lines => lines.map(line => line.name)),
+        [
+            ["6.1", "6.12"],
+            ["6.12", "6.1"],
+        ],
+    );
     assert.deepEqual(coloursOf(ofOne, LIGHT), coloursOf(ofAll, LIGHT).reverse());
     const alike = [0, 8, 16, 1, 2].map(rank => ({ ...ofAll[0], rank }));
     assert.equal(new Set(coloursOf(alike, LIGHT)).size, 5);
@@ -92,21 +137,47 @@ test("another document, and cells that lead nowhere, are refused", () => {
 });
 
 test("regressions of one row with one kernel are one, by what they cost", () => {
-    const lake = lakeOf({
-        days: DAYS, kernels: ["6.1", "6.12"], kinds: [kind("kind-0"), kind("kind-1")],
-        regressions: [
-            regression("a", 0, "6.12", "2026-01-05", 1e6), regression("b", 0, "6.12", "2026-01-02", 1.5e6),
-            regression("a", 1, "6.12", "2026-01-02", 2e6, { p: 1e-3 }), regression("a", 1, "6.1", "2026-01-03", 1e5, { ratio: null }),
-        ],
-    }, []);
+    const lake = lakeOf(
+        {
+            days: DAYS,
+            kernels: ["6.1", "6.12"],
+            kinds: [kind("kind-0"), kind("kind-1")],
+            regressions: [
+                regression("a", 0, "6.12", "2026-01-05", 1e6),
+                regression("b", 0, "6.12", "2026-01-02", 1.5e6),
+                regression("a", 1, "6.12", "2026-01-02", 2e6, { p: 1e-3 }),
+                regression("a", 1, "6.1", "2026-01-03", 1e5, { ratio: null }),
+            ],
+        },
+        [],
+    );
     const groups = groupsOf(lake, () => true);
-    assert.deepEqual(groups.map(({ name, kernel, members, since, p }) => [name, kernel, members, since, p]), [["a", "6.12", [2, 0], "2026-01-02", 1e-3], ["b", "6.12", [1], "2026-01-02", 1e-6], ["a", "6.1", [3], "2026-01-03", 1e-6]]);
-    assert.deepEqual([groups[0].perDay, groups[0].least.slower_ns, groups[0].most.slower_ns, groups[0].boots_before], [30e6, 1e6, 2e6, 200]);
+    assert.deepEqual(
+        groups.map(({ name, kernel, members, since, p }) => [name, kernel, members, since, p]),
+        [
+            ["a", "6.12", [2, 0], "2026-01-02", 1e-3],
+            ["b", "6.12", [1], "2026-01-02", 1e-6],
+            ["a", "6.1", [3], "2026-01-03", 1e-6],
+        ],
+    );
+    assert.deepEqual(
+        [groups[0].perDay, groups[0].least.slower_ns, groups[0].most.slower_ns, groups[0].boots_before],
+        [30e6, 1e6, 2e6, 200],
+    );
     assert.equal(groups[2].mostChanged.ratio, null);
-    assert.deepEqual(groupsOf(lake, one => one.name === "b").map(group => group.members), [[1]]);
+    assert.deepEqual(
+        groupsOf(lake, one => one.name === "b").map(group => group.members),
+        [[1]],
+    );
     // A regression that began on a day without boots is marked on the next day.
-    assert.deepEqual(marksOf(lake, undefined), [{ day: 1, regressions: [1, 2] }, { day: 2, regressions: [0, 3] }]);
-    assert.deepEqual(marksOf(lake, 0), [{ day: 1, regressions: [1] }, { day: 2, regressions: [0] }]);
+    assert.deepEqual(marksOf(lake, undefined), [
+        { day: 1, regressions: [1, 2] },
+        { day: 2, regressions: [0, 3] },
+    ]);
+    assert.deepEqual(marksOf(lake, 0), [
+        { day: 1, regressions: [1] },
+        { day: 2, regressions: [0] },
+    ]);
     assert.equal(kindOf(lake, lake.regressions[2]), 1);
     assert.equal(kindOf(lake, { ...lake.regressions[2], time_base: "evidence" }), undefined);
     assert.equal(dayOf(lake, { ...lake.regressions[0], since: "2027-01-01" }), undefined);
@@ -116,7 +187,10 @@ test("a command has a machine's name as one word", () => {
     const boot = machine => ({ boot_id: "1", day: "", machine, total_ns: null, self_ns: null });
     const lake = two();
     assert.equal(commandOf(lake, boot("ffee")), "bootscope lake ask lake boots --where machine=ffee");
-    assert.equal(commandOf({ ...lake, lake: "my lake" }, boot("it's $(evil)")), `bootscope lake ask 'my lake' boots --where 'machine=it'\\''s $(evil)'`);
+    assert.equal(
+        commandOf({ ...lake, lake: "my lake" }, boot("it's $(evil)")),
+        `bootscope lake ask 'my lake' boots --where 'machine=it'\\''s $(evil)'`,
+    );
     assert.equal(commandOf(lake, boot("")), undefined);
 });
 
@@ -124,10 +198,26 @@ test("the picture has every line and mark, and hostile names as text", () => {
     const evil = `</text><script>ran=1</script>`;
     globalThis.document = { createElement: () => ({ getContext: () => null }) };
     const many = Array.from({ length: MAX_DRAWN + 3 }, (_, i) => i);
-    const lake = lakeOf({
-        days: DAYS, kernels: many.map(i => (i === 0 ? evil : `6.${i}`)), kinds: [kind("kind-0")], regressions: [regression("a", 0, "6.1", "2026-01-02", 1e6)],
-    }, many.flatMap(i => [[0, 0, i, 100 - i, 0, 1e9 + i * 1e7, 1.2e9], [0, 2, i, 100 - i, 1, 1e9 + i * 1e7, 1.2e9]]));
-    const chart = { lake, lines: linesOf(lake, { by: "kernels", kind: undefined, scale: "time" }), marks: marksOf(lake, undefined), scale: "time", figure: "both", selected: 0 };
+    const lake = lakeOf(
+        {
+            days: DAYS,
+            kernels: many.map(i => (i === 0 ? evil : `6.${i}`)),
+            kinds: [kind("kind-0")],
+            regressions: [regression("a", 0, "6.1", "2026-01-02", 1e6)],
+        },
+        many.flatMap(i => [
+            [0, 0, i, 100 - i, 0, 1e9 + i * 1e7, 1.2e9],
+            [0, 2, i, 100 - i, 1, 1e9 + i * 1e7, 1.2e9],
+        ]),
+    );
+    const chart = {
+        lake,
+        lines: linesOf(lake, { by: "kernels", kind: undefined, scale: "time" }),
+        marks: marksOf(lake, undefined),
+        scale: "time",
+        figure: "both",
+        selected: 0,
+    };
     const svg = new Svg(1200, 400);
     paintOverTime(chart, LIGHT, svg, 1200, 400);
     const text = svg.text();
@@ -143,9 +233,25 @@ test("the picture has every line and mark, and hostile names as text", () => {
 
 test("a lake without boots, or whose boots did not end, is drawn", () => {
     globalThis.document = { createElement: () => ({ getContext: () => null }) };
-    for (const [lake, says] of [[readLake(JSON.stringify(EMPTY)), "no boots"], [lakeOf({ days: DAYS, kernels: ["6.1"], kinds: [kind("kind-0")] }, [[0, 0, 0, 3, 3, 0, 0]]), "no boot ended"]]) {
+    for (const [lake, says] of [
+        [readLake(JSON.stringify(EMPTY)), "no boots"],
+        [lakeOf({ days: DAYS, kernels: ["6.1"], kinds: [kind("kind-0")] }, [[0, 0, 0, 3, 3, 0, 0]]), "no boot ended"],
+    ]) {
         const svg = new Svg(600, 300);
-        paintOverTime({ lake, lines: linesOf(lake, { by: "kernels", kind: undefined, scale: "own" }), marks: [], scale: "own", figure: "both", selected: -1 }, LIGHT, svg, 600, 300);
+        paintOverTime(
+            {
+                lake,
+                lines: linesOf(lake, { by: "kernels", kind: undefined, scale: "own" }),
+                marks: [],
+                scale: "own",
+                figure: "both",
+                selected: -1,
+            },
+            LIGHT,
+            svg,
+            600,
+            300,
+        );
         assert.ok(svg.text().includes(`>${says}<`));
     }
 });

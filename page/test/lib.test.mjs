@@ -12,14 +12,30 @@ const { DARK, LIGHT } = await load("charts/colours.ts");
 
 test("three significant digits and a unit, as crates/timeline/src/time.rs", () => {
     const cases = [
-        [0, "0 ns"], [999, "999 ns"], [1_000, "1.00 µs"], [9_765_000, "9.77 ms"], [1_005, "1.01 µs"], [9_994_999, "9.99 ms"],
-        [9_995_000, "10.0 ms"], [99_949_999_999, "99.9 s"], [99_950_000_000, "100 s"], [76_540_000, "76.5 ms"], [999_499, "999 µs"],
-        [999_500, "1.00 ms"], [999_499_999, "999 ms"], [999_500_000, "1.00 s"], [1_800_000_000_000, "1800 s"], [-1_500, "-1.50 µs"],
+        [0, "0 ns"],
+        [999, "999 ns"],
+        [1_000, "1.00 µs"],
+        [9_765_000, "9.77 ms"],
+        [1_005, "1.01 µs"],
+        [9_994_999, "9.99 ms"],
+        [9_995_000, "10.0 ms"],
+        [99_949_999_999, "99.9 s"],
+        [99_950_000_000, "100 s"],
+        [76_540_000, "76.5 ms"],
+        [999_499, "999 µs"],
+        [999_500, "1.00 ms"],
+        [999_499_999, "999 ms"],
+        [999_500_000, "1.00 s"],
+        [1_800_000_000_000, "1800 s"],
+        [-1_500, "-1.50 µs"],
         [-(2n ** 63n), "-9223372037 s"],
     ];
     for (const [time, text] of cases) assert.equal(short(time, "ns"), text);
     assert.equal(short(14_119_002_000, "ticks"), "14.1 Gticks");
-    assert.deepEqual([12, 877_000_000, -1_500].map(count => short(count, "instructions")), ["12 instr", "877 M instr", "-1.50 k instr"]);
+    assert.deepEqual(
+        [12, 877_000_000, -1_500].map(count => short(count, "instructions")),
+        ["12 instr", "877 M instr", "-1.50 k instr"],
+    );
 });
 
 test("a deterministic boot counts instructions, also in a document of a version that called them nanoseconds", () => {
@@ -70,7 +86,9 @@ test("a shell reads a name as one word, and a path never as an option", () => {
 
 /** Relative luminance, by WCAG 2. */
 function luminance(colour) {
-    const [r, g, b] = [1, 3, 5].map(i => Number.parseInt(colour.slice(i, i + 2), 16) / 255).map(v => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+    const [r, g, b] = [1, 3, 5]
+        .map(i => Number.parseInt(colour.slice(i, i + 2), 16) / 255)
+        .map(v => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 }
 const contrast = (a, b) => {
@@ -81,16 +99,24 @@ const contrast = (a, b) => {
 test("text on colours can be read in both themes", () => {
     for (const palette of [LIGHT, DARK]) {
         const fills = [...Object.values(palette.kinds).flat(), ...palette.other, ...palette.phases, palette.unexplained];
-        for (const fill of fills) assert.ok(contrast(fill, palette.onFill) >= 4.5, `${palette.onFill} on ${fill}: ${contrast(fill, palette.onFill)}`);
-        for (const text of [palette.text, palette.faint]) assert.ok(contrast(text, palette.background) >= 4.5 && contrast(text, palette.gutter) >= 4.5, text);
-        for (const line of [palette.path, palette.running, palette.selected, ...palette.lines]) assert.ok(contrast(line, palette.background) >= 3, line);
+        for (const fill of fills)
+            assert.ok(contrast(fill, palette.onFill) >= 4.5, `${palette.onFill} on ${fill}: ${contrast(fill, palette.onFill)}`);
+        for (const text of [palette.text, palette.faint])
+            assert.ok(contrast(text, palette.background) >= 4.5 && contrast(text, palette.gutter) >= 4.5, text);
+        for (const line of [palette.path, palette.running, palette.selected, ...palette.lines])
+            assert.ok(contrast(line, palette.background) >= 3, line);
     }
 });
 
 test("what is built into the page is under a licence that is allowed, and its notice is in the script", async () => {
     const { packages } = JSON.parse(await readFile(new URL("../package-lock.json", import.meta.url), "utf8"));
     // esbuild builds the page, but is not part of it.
-    const shipped = Object.entries(packages).filter(([path, { dev, optional }]) => !["", "node_modules/esbuild"].includes(path) && !dev && !optional);
-    assert.deepEqual(shipped.map(([path, { license }]) => [path, license]), [["node_modules/preact", "MIT"]]);
+    const shipped = Object.entries(packages).filter(
+        ([path, { dev, optional }]) => !["", "node_modules/esbuild"].includes(path) && !dev && !optional,
+    );
+    assert.deepEqual(
+        shipped.map(([path, { license }]) => [path, license]),
+        [["node_modules/preact", "MIT"]],
+    );
     assert.match(await readFile(new URL("../build.mjs", import.meta.url), "utf8"), /node_modules\/preact\/LICENSE/);
 });

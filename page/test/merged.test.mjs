@@ -7,22 +7,44 @@ const { Boot } = await load("data/boot.ts");
 const { ofPath, ofThreads, upsideDown, sandwich, functions, pieces } = await load("data/merged.ts");
 
 const numbers = values => ({ values: Float64Array.from(values) });
-const part = (name, rows, columns, texts = {}) => ({ name, rows, numbers: Object.fromEntries(Object.entries(columns).map(([n, v]) => [n, numbers(v)])), texts });
+const part = (name, rows, columns, texts = {}) => ({
+    name,
+    rows,
+    numbers: Object.fromEntries(Object.entries(columns).map(([n, v]) => [n, numbers(v)])),
+    texts,
+});
 
 /** init: f [0, 40) with g [10, 20) and f again [20, 30) in it. Then it waits for worker, which runs g [40, 90). */
 function boot() {
     const made = new Boot();
     const facts = {
-        schema: "bootscope.page/1", kinds: ["call"], spans: 4,
+        schema: "bootscope.page/1",
+        kinds: ["call"],
+        spans: 4,
         summary: { total_ns: 100, unit: "ns", phases: [], subject: {}, where: [], warnings: [] },
     };
     made.add(part("boot", 1, {}, { json: [JSON.stringify(facts)] }));
-    made.add(part("tracks", 2, { kind: [2, 2], number: [1, 2], created: [0, 0], by: [0, 0], idle: [0, 0], thing: [0, 0] }, { name: ["init", "worker"] }));
+    made.add(
+        part(
+            "tracks",
+            2,
+            { kind: [2, 2], number: [1, 2], created: [0, 0], by: [0, 0], idle: [0, 0], thing: [0, 0] },
+            { name: ["init", "worker"] },
+        ),
+    );
     made.add(part("stays", 3, { length: [40, 50, 10], kind: [0, 0, 4], on: [0, 0, 0], goes_on: [1, 1, 0], frames: [1, 2, 1] }));
     made.add(part("frames", 4, { track: [0, 0, 1, 0], span: [1, 0, 4, 0] }));
     made.add(part("names", 3, {}, { name: ["f", "", "g"] }));
     made.add(part("labels", 2, { name: [0, 2], detail: [1, 1], kind: [0, 0], thing: [1, 2] }));
-    made.add(part("spans", 4, { track: [0, 0, 0, 1], start: [0, 10, 20, 40], length: [40, 10, 10, 50], depth: [0, 1, 1, 0], label: [0, 1, 0, 1] }));
+    made.add(
+        part("spans", 4, {
+            track: [0, 0, 0, 1],
+            start: [0, 10, 20, 40],
+            length: [40, 10, 10, 50],
+            depth: [0, 1, 1, 0],
+            label: [0, 1, 0, 1],
+        }),
+    );
     made.add(part("end", 0, {}));
     return made;
 }
@@ -43,9 +65,21 @@ test("the path has the stacks of who waited, and sums to the boot", () => {
 
 test("calls too short to be spans have their share, and who had the CPU stands below runqueue", () => {
     const made = new Boot();
-    const facts = { schema: "bootscope.page/1", kinds: ["call"], spans: 2, summary: { total_ns: 100, unit: "ns", phases: [], subject: {}, where: [], warnings: [] } };
+    const facts = {
+        schema: "bootscope.page/1",
+        kinds: ["call"],
+        spans: 2,
+        summary: { total_ns: 100, unit: "ns", phases: [], subject: {}, where: [], warnings: [] },
+    };
     made.add(part("boot", 1, {}, { json: [JSON.stringify(facts)] }));
-    made.add(part("tracks", 2, { kind: [2, 2], number: [1, 2], created: [0, 0], by: [0, 0], idle: [0, 0], thing: [0, 0] }, { name: ["init", "worker"] }));
+    made.add(
+        part(
+            "tracks",
+            2,
+            { kind: [2, 2], number: [1, 2], created: [0, 0], by: [0, 0], idle: [0, 0], thing: [0, 0] },
+            { name: ["init", "worker"] },
+        ),
+    );
     // init runs f for 40 and g for 20. It is ready for 30 while worker has the CPU. After that, worker's time belongs to its bottom
     // frame.
     made.add(part("stays", 3, { length: [60, 30, 10], kind: [0, 1, 0], on: [0, 0, 0], goes_on: [1, 1, 1], frames: [1, 2, 1] }));
@@ -54,7 +88,15 @@ test("calls too short to be spans have their share, and who had the CPU stands b
     made.add(part("labels", 2, { name: [0, 2], detail: [1, 1], kind: [0, 0], thing: [1, 2] }));
     made.add(part("spans", 2, { track: [0, 0], start: [0, 40], length: [40, 20], depth: [0, 0], label: [0, 1] }));
     // f has 80 in spans, 10 of them interrupts. h has 14 of the 70 counted. The interrupts are h's, called from the bottom.
-    made.add(part("calls", 5, { parent: [0, 1, 2, 1, 1], name: [3, 0, 4, 2, 4], kind: [0, 0, 0, 0, 0], calls: [1, 2, 7, 1, 3], self: [0, 56, 14, 20, 10] }));
+    made.add(
+        part("calls", 5, {
+            parent: [0, 1, 2, 1, 1],
+            name: [3, 0, 4, 2, 4],
+            kind: [0, 0, 0, 0, 0],
+            calls: [1, 2, 7, 1, 3],
+            self: [0, 56, 14, 20, 10],
+        }),
+    );
     made.add(part("nodes", 2, { node: [2, 4] }));
     made.add(part("in_spans", 5, { spent: [0, 80, 0, 20, 0] }));
     made.add(part("end", 0, {}));
@@ -73,11 +115,21 @@ test("all threads by a scheduler's trace: outside of spans too, and waits apart"
     const made = boot();
     made.facts.is_traced = true;
     // init is traced from 15 on and sleeps from 18 to 25. worker runs before and after its span.
-    made.running = [[0, 15, 18], [0, 25, 40], [1, 40, 95]].map(([track, from, to]) => ({ track, cpu: 0, from, to }));
+    made.running = [
+        [0, 15, 18],
+        [0, 25, 40],
+        [1, 40, 95],
+    ].map(([track, from, to]) => ({ track, cpu: 0, from, to }));
     const tree = ofThreads(made);
     assert.deepEqual(folded(tree), {
-        "init;f": 20, "init;f;g": 8, "init;f;g;wait": 2, "init;f;f": 5, "init;f;f;wait": 5,
-        "worker;g": 50, "worker;(no function known)": 5, "(no thread known to run)": 5 + 7,
+        "init;f": 20,
+        "init;f;g": 8,
+        "init;f;g;wait": 2,
+        "init;f;f": 5,
+        "init;f;f;wait": 5,
+        "worker;g": 50,
+        "worker;(no function known)": 5,
+        "(no thread known to run)": 5 + 7,
     });
 });
 
@@ -99,5 +151,11 @@ test("a function that calls itself counts once", () => {
 test("pieces of a track cover it without gap", () => {
     const cut = [];
     pieces(boot(), 0, 5, 60, (span, time) => cut.push([span, time]));
-    assert.deepEqual(cut, [[0, 5], [1, 10], [2, 10], [0, 10], [undefined, 20]]);
+    assert.deepEqual(cut, [
+        [0, 5],
+        [1, 10],
+        [2, 10],
+        [0, 10],
+        [undefined, 20],
+    ]);
 });

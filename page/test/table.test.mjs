@@ -45,14 +45,24 @@ function varint(value) {
 
 test("differences are exact up to where the format calls them wide", () => {
     const largest = 2n ** 52n - 1n;
-    for (const values of [[largest, 0n, -largest], [1n, -1n, largest - 5n], [0n, 0n, 0n]]) {
+    for (const values of [
+        [largest, 0n, -largest],
+        [1n, -1n, largest - 5n],
+        [0n, 0n, 0n],
+    ]) {
         let before = 0n;
         const data = values.flatMap(value => {
             const delta = value - before;
             before = value;
             return varint(delta >= 0n ? delta * 2n : -delta * 2n - 1n);
         });
-        if (values.some((value, i) => { const d = value - (values[i - 1] ?? 0n); return d > largest || d < -largest; })) continue;
+        if (
+            values.some((value, i) => {
+                const d = value - (values[i - 1] ?? 0n);
+                return d > largest || d < -largest;
+            })
+        )
+            continue;
         const table = readTable(Uint8Array.from([0, 3, 1, 1, 99, 2, data.length, ...data]));
         assert.deepEqual([...table.numbers.c.values].map(BigInt), values);
     }

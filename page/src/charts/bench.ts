@@ -1,9 +1,9 @@
 // Pictures of a bench: the spread of each variant's boots, and the growth of a row with a size.
-import { at, isInterval, type Bench, type Growth } from "../data/bench";
+import { at, type Bench, type Growth, isInterval } from "../data/bench";
 import type { Surface } from "../lib/save";
 import { atStep, marks, short, type Unit } from "../lib/time";
 import type { Palette } from "./colours";
-import { FONT, axis, fitting, x, type Scale } from "./draw";
+import { axis, FONT, fitting, type Scale, x } from "./draw";
 
 export const LINE = 34;
 const NAMES = 220;
@@ -29,7 +29,12 @@ export function paintSpread(bench: Bench, unit: Unit, picked: number, palette: P
     if (times.length === 0) return;
     const [least, most] = [times.reduce((a, b) => Math.min(a, b)), times.reduce((a, b) => Math.max(a, b))];
     const room = Math.max((most - least) * 0.06, most / 1000, 1);
-    const scale: Scale = { from: least > most / 2 ? least - room : 0, to: most + room, left: Math.min(NAMES, width * 0.35), right: width - 8 };
+    const scale: Scale = {
+        from: least > most / 2 ? least - room : 0,
+        to: most + room,
+        left: Math.min(NAMES, width * 0.35),
+        right: width - 8,
+    };
     axis(scale, height, unit, palette, on);
     bench.results.variants.forEach((variant, i) => {
         const top = TOP + i * LINE;
@@ -63,7 +68,16 @@ const BELOW = 26;
  * Draws a row's points, their model and its predictions. Beyond the measured sizes the model is dashed and the ground is shaded. A
  * prediction is a hollow square with its band.
  */
-export function paintGrowth(row: Growth, dots: readonly { size: number; time: number }[], sizeUnit: string, unit: Unit, palette: Palette, on: Surface, width: number, height: number): void {
+export function paintGrowth(
+    row: Growth,
+    dots: readonly { size: number; time: number }[],
+    sizeUnit: string,
+    unit: Unit,
+    palette: Palette,
+    on: Surface,
+    width: number,
+    height: number,
+): void {
     on.fillStyle = palette.background;
     on.fillRect(0, 0, width, height);
     const sizes = row.points.map(point => point.size);
@@ -71,7 +85,13 @@ export function paintGrowth(row: Growth, dots: readonly { size: number; time: nu
     const [least, most] = [Math.min(...sizes), Math.max(...sizes)];
     const from = Math.min(least, ...predicted.map(one => one.size));
     const to = Math.max(most, ...predicted.map(one => one.size));
-    const highest = Math.max(1, at(row, to), ...row.points.map(point => point.mean), ...dots.map(dot => dot.time), ...predicted.map(one => one.time + (one.band ?? 0)));
+    const highest = Math.max(
+        1,
+        at(row, to),
+        ...row.points.map(point => point.mean),
+        ...dots.map(dot => dot.time),
+        ...predicted.map(one => one.time + (one.band ?? 0)),
+    );
     if (!(to > from) || !Number.isFinite(highest)) return;
     const gap = (to - from) * 0.04;
     const across: Scale = { from: from - gap, to: to + gap, left: LEFT, right: width - 12 };
@@ -79,19 +99,26 @@ export function paintGrowth(row: Growth, dots: readonly { size: number; time: nu
     const up = (time: number): number => bottom - (time / (highest * 1.06)) * (bottom - 12);
     const line = (path: readonly (readonly [number, number])[]): void => {
         on.beginPath();
-        path.forEach(([a, b], i) => (i === 0 ? on.moveTo(a, b) : on.lineTo(a, b)));
+        for (const [i, [a, b]] of path.entries()) on[i === 0 ? "moveTo" : "lineTo"](a, b);
         on.stroke();
     };
     // The ground beyond the measured sizes.
     on.fillStyle = palette.gutter;
-    for (const [a, b] of [[across.from, least], [most, across.to]] as const) if (predicted.some(one => one.size < least || one.size > most)) on.fillRect(x(across, a), 0, x(across, b) - x(across, a), bottom);
+    for (const [a, b] of [
+        [across.from, least],
+        [most, across.to],
+    ] as const)
+        if (predicted.some(one => one.size < least || one.size > most)) on.fillRect(x(across, a), 0, x(across, b) - x(across, a), bottom);
     on.font = FONT;
     on.textBaseline = "middle";
     on.lineWidth = 1;
     const steps = marks(0, highest, 5);
     for (const time of steps) {
         on.strokeStyle = palette.line;
-        line([[LEFT, Math.round(up(time)) + 0.5], [width - 12, Math.round(up(time)) + 0.5]]);
+        line([
+            [LEFT, Math.round(up(time)) + 0.5],
+            [width - 12, Math.round(up(time)) + 0.5],
+        ]);
         on.fillStyle = palette.faint;
         on.fillText(atStep(time, steps[1] ?? 1, unit), 4, up(time));
     }
@@ -113,7 +140,11 @@ export function paintGrowth(row: Growth, dots: readonly { size: number; time: nu
     for (let i = 0; i < PARTS; i += 1) {
         const [a, b] = [i, i + 1].map(part => from + ((to - from) * part) / PARTS);
         const isMeasured = a! >= least - gap / 100 && b! <= most + gap / 100;
-        if (isMeasured || i % 4 < 2) line([[x(across, a!), up(Math.max(at(row, a!), 0))], [x(across, b!), up(Math.max(at(row, b!), 0))]]);
+        if (isMeasured || i % 4 < 2)
+            line([
+                [x(across, a!), up(Math.max(at(row, a!), 0))],
+                [x(across, b!), up(Math.max(at(row, b!), 0))],
+            ]);
     }
     on.fillStyle = palette.dense;
     for (const { size, time } of dots) on.fillRect(x(across, size) - 1.5, up(time) - 1.5, 3, 3);
@@ -125,8 +156,15 @@ export function paintGrowth(row: Growth, dots: readonly { size: number; time: nu
         const [px, py] = [x(across, size), up(Math.max(time, 0))];
         if (band !== null) {
             const [high, low] = [up(time + band), up(Math.max(time - band, 0))];
-            line([[px, high], [px, low]]);
-            for (const end of [high, low]) line([[px - 5, end], [px + 5, end]]);
+            line([
+                [px, high],
+                [px, low],
+            ]);
+            for (const end of [high, low])
+                line([
+                    [px - 5, end],
+                    [px + 5, end],
+                ]);
         }
         on.strokeRect(px - 4, py - 4, 8, 8);
     }

@@ -36,36 +36,100 @@ export function hsl(hue: number, saturation: number, lightness: number): string 
     const part = (n: number): string => {
         const k = (n + hue / 30) % 12;
         const value = l - s * Math.min(l, 1 - l) * Math.max(-1, Math.min(k - 3, 9 - k, 1));
-        return Math.round(value * 255).toString(16).padStart(2, "0");
+        return Math.round(value * 255)
+            .toString(16)
+            .padStart(2, "0");
     };
     return `#${part(0)}${part(8)}${part(4)}`;
 }
 
 const HUES: Readonly<Record<string, readonly [number, number]>> = {
-    stage: [202, 65], level: [202, 30], initcall: [36, 90], module: [326, 40], probe: [164, 70], attach: [164, 45],
-    mount: [56, 70], work: [202, 80], call: [36, 55], interrupt: [14, 75], process: [326, 55], message: [210, 8],
+    stage: [202, 65],
+    level: [202, 30],
+    initcall: [36, 90],
+    module: [326, 40],
+    probe: [164, 70],
+    attach: [164, 45],
+    mount: [56, 70],
+    work: [202, 80],
+    call: [36, 55],
+    interrupt: [14, 75],
+    process: [326, 55],
+    message: [210, 8],
 };
 
 function kinds(lightness: number, step: number, share: number): Record<string, string[]> {
-    return Object.fromEntries(Object.entries(HUES).map(([kind, [hue, saturation]]) => [kind, tones(hue, saturation * share, lightness, step)]));
+    return Object.fromEntries(
+        Object.entries(HUES).map(([kind, [hue, saturation]]) => [kind, tones(hue, saturation * share, lightness, step)]),
+    );
 }
 
-const PHASES: readonly (readonly [number, number])[] = [[202, 65], [36, 90], [164, 60], [326, 45], [56, 75], [14, 70], [202, 35], [265, 40]];
+const PHASES: readonly (readonly [number, number])[] = [
+    [202, 65],
+    [36, 90],
+    [164, 60],
+    [326, 45],
+    [56, 75],
+    [14, 70],
+    [202, 35],
+    [265, 40],
+];
 
-const LINES: readonly (readonly [number, number])[] = [[202, 100], [20, 95], [164, 90], [300, 45], [45, 95], [265, 60], [340, 75], [90, 60]];
+const LINES: readonly (readonly [number, number])[] = [
+    [202, 100],
+    [20, 95],
+    [164, 90],
+    [300, 45],
+    [45, 95],
+    [265, 60],
+    [340, 75],
+    [90, 60],
+];
 
 export const LIGHT: Palette = {
-    background: "#ffffff", gutter: "#f6f5f2", line: "#d9d6cf", text: "#1c1b19", faint: "#5d5a54", onFill: "#1c1b19",
-    kinds: kinds(70, 4, 1), other: tones(40, 10, 78, 3), phases: PHASES.map(([h, s]) => hsl(h, s, 74)), lines: LINES.map(([h, s]) => hsl(h, s, h > 40 && h < 170 ? 30 : 40)), unexplained: "#d5d2cc",
-    path: "#b3261e", arrow: "#b3261e", running: "#2f7d4f", runnable: "#e0a100", waiting: "#b9b5ad",
-    selected: "#0b57d0", found: "#f06ba8", marked: "rgba(11,87,208,0.12)", dense: "#a8957a",
+    background: "#ffffff",
+    gutter: "#f6f5f2",
+    line: "#d9d6cf",
+    text: "#1c1b19",
+    faint: "#5d5a54",
+    onFill: "#1c1b19",
+    kinds: kinds(70, 4, 1),
+    other: tones(40, 10, 78, 3),
+    phases: PHASES.map(([h, s]) => hsl(h, s, 74)),
+    lines: LINES.map(([h, s]) => hsl(h, s, h > 40 && h < 170 ? 30 : 40)),
+    unexplained: "#d5d2cc",
+    path: "#b3261e",
+    arrow: "#b3261e",
+    running: "#2f7d4f",
+    runnable: "#e0a100",
+    waiting: "#b9b5ad",
+    selected: "#0b57d0",
+    found: "#f06ba8",
+    marked: "rgba(11,87,208,0.12)",
+    dense: "#a8957a",
 };
 
 export const DARK: Palette = {
-    background: "#16181a", gutter: "#1e2124", line: "#3a3f44", text: "#eceae6", faint: "#a8a49c", onFill: "#f7f5f1",
-    kinds: kinds(21, 3, 0.75), other: tones(40, 8, 26, 3), phases: PHASES.map(([h, s]) => hsl(h, s * 0.7, 29)), lines: LINES.map(([h, s]) => hsl(h, s, 66)), unexplained: "#44474a",
-    path: "#ff8a80", arrow: "#ff8a80", running: "#5fbf86", runnable: "#f0c04a", waiting: "#5b5f63",
-    selected: "#8ab4f8", found: "#b3215f", marked: "rgba(138,180,248,0.18)", dense: "#6d604c",
+    background: "#16181a",
+    gutter: "#1e2124",
+    line: "#3a3f44",
+    text: "#eceae6",
+    faint: "#a8a49c",
+    onFill: "#f7f5f1",
+    kinds: kinds(21, 3, 0.75),
+    other: tones(40, 8, 26, 3),
+    phases: PHASES.map(([h, s]) => hsl(h, s * 0.7, 29)),
+    lines: LINES.map(([h, s]) => hsl(h, s, 66)),
+    unexplained: "#44474a",
+    path: "#ff8a80",
+    arrow: "#ff8a80",
+    running: "#5fbf86",
+    runnable: "#f0c04a",
+    waiting: "#5b5f63",
+    selected: "#8ab4f8",
+    found: "#b3215f",
+    marked: "rgba(138,180,248,0.18)",
+    dense: "#6d604c",
 };
 
 /** A number that is always the same for a text, to choose one of several tones. */

@@ -1,8 +1,8 @@
 // Drawing that all charts share: text that fits, spans side by side in one row, an axis of time.
 import type { Boot } from "../data/boot";
-import { atStep, marks, type Unit } from "../lib/time";
 import type { Surface } from "../lib/save";
-import { toneOf, type Palette } from "./colours";
+import { atStep, marks, type Unit } from "../lib/time";
+import { type Palette, toneOf } from "./colours";
 
 export const ROW = 17;
 export const FONT = "11px system-ui, sans-serif";
@@ -101,7 +101,10 @@ export class Texts {
 /** The colour of each label, computed once for a palette. */
 export class LabelColours {
     private readonly colours: string[] = [];
-    constructor(private readonly boot: Boot, private readonly palette: Palette) {}
+    constructor(
+        private readonly boot: Boot,
+        private readonly palette: Palette,
+    ) {}
 
     of(label: number): string {
         const cached = this.colours[label];
@@ -121,7 +124,17 @@ export type MatchedLabels = ReadonlySet<number> | undefined;
  * Draws spans side by side. A span narrower than a pixel is drawn one pixel wide, and other spans within that pixel are skipped.
  * The work is therefore bounded by the pixels, not by the spans.
  */
-export function spanRow(boot: Boot, row: Uint32Array, scale: Scale, y: number, colours: LabelColours, palette: Palette, found: MatchedLabels, boxes: Boxes, texts: Texts): void {
+export function spanRow(
+    boot: Boot,
+    row: Uint32Array,
+    scale: Scale,
+    y: number,
+    colours: LabelColours,
+    palette: Palette,
+    found: MatchedLabels,
+    boxes: Boxes,
+    texts: Texts,
+): void {
     const { start, end, label } = boot.spans;
     const perPixel = (scale.to - scale.from) / (scale.right - scale.left);
     for (let i = boot.firstEndingAfter(row, scale.from); i < row.length; ) {
@@ -167,7 +180,12 @@ export function axis(scale: Scale, height: number, unit: Unit, palette: Palette,
  * The stretches that a window shows, from stretches side by side in order of time. Only one stretch per pixel is returned, so the
  * work is bounded by the pixels.
  */
-export function* seenOf<T>(all: readonly T[], scale: Scale, from: (one: T) => number, to: (one: T) => number): Generator<{ one: T; left: number; right: number }> {
+export function* seenOf<T>(
+    all: readonly T[],
+    scale: Scale,
+    from: (one: T) => number,
+    to: (one: T) => number,
+): Generator<{ one: T; left: number; right: number }> {
     const firstEndingAfter = (at: number, low: number): number => {
         let high = all.length;
         while (low < high) {

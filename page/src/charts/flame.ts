@@ -1,8 +1,8 @@
 // A flame graph: merged stacks, as wide as their time. Roots are on top, with callees below (or, upside down, callers).
 import type { Tree } from "../data/merged";
 import type { Surface } from "../lib/save";
-import { Boxes, ROW, Texts, fitting } from "./draw";
-import { hsl, toneOf, type Palette } from "./colours";
+import { hsl, type Palette, toneOf } from "./colours";
+import { Boxes, fitting, ROW, Texts } from "./draw";
 
 export interface Flame {
     readonly tree: Tree;

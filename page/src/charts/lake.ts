@@ -1,6 +1,6 @@
 // The totals of a lake over time: a line for each kernel or kind of machine, the boots of each day beneath, and marks at the days
 // on which a row became slower.
-import { marksOf, type Lake, type Line, type Mark, type Point, type ScaleOf } from "../data/lake";
+import { type Lake, type Line, type Mark, marksOf, type Point, type ScaleOf } from "../data/lake";
 import type { Surface } from "../lib/save";
 import { atStep, grouped, marks, short } from "../lib/time";
 import type { Palette } from "./colours";
@@ -57,7 +57,13 @@ function places(lake: Lake, width: number, height: number): Places {
     const bottom = height - BELOW;
     const boots = Math.min(Math.max(height * 0.2, 24), 90);
     const perDay = (right - LEFT) / (last + 1);
-    return { right, bottom: bottom - boots - 10, boots: { top: bottom - boots, bottom }, perDay, x: day => LEFT + (lake.at[day]! + 0.5) * perDay };
+    return {
+        right,
+        bottom: bottom - boots - 10,
+        boots: { top: bottom - boots, bottom },
+        perDay,
+        x: day => LEFT + (lake.at[day]! + 0.5) * perDay,
+    };
 }
 
 /** The drawn day nearest to a place. */
@@ -96,7 +102,8 @@ export function paintOverTime(chart: OverTime, palette: Palette, on: Surface, wi
     const at = places(lake, width, height);
     const lines = chart.lines.slice(0, MAX_DRAWN);
     const colours = coloursOf(lines, palette);
-    const figures = (point: Point): number[] => [...(figure === "p95" ? [] : [point.p50]), ...(figure === "p50" ? [] : [point.p95])].filter(value => value !== undefined);
+    const figures = (point: Point): number[] =>
+        [...(figure === "p95" ? [] : [point.p50]), ...(figure === "p50" ? [] : [point.p95])].filter(value => value !== undefined);
     const values = lines.flatMap(line => line.points.flatMap(figures));
     if (values.length === 0) {
         on.fillStyle = palette.faint;
@@ -113,15 +120,26 @@ export function paintOverTime(chart: OverTime, palette: Palette, on: Surface, wi
     paintMarks(chart, at, palette, on);
     if (hovered !== undefined) {
         on.strokeStyle = palette.faint;
-        stroke([[at.x(hovered), TOP], [at.x(hovered), at.boots.bottom]], on);
+        stroke(
+            [
+                [at.x(hovered), TOP],
+                [at.x(hovered), at.boots.bottom],
+            ],
+            on,
+        );
     }
     // Lines with most boots come last, so that they lie on top.
     [...lines.entries()].reverse().forEach(([i, line]) => {
         on.strokeStyle = on.fillStyle = colours[i]!;
-        for (const [value, weight] of [["p95", 1], ["p50", 2]] as const) {
+        for (const [value, weight] of [
+            ["p95", 1],
+            ["p50", 2],
+        ] as const) {
             if (figure !== "both" && figure !== value) continue;
             on.lineWidth = weight;
-            const points = line.points.filter(point => point[value] !== undefined).map((point): [number, number] => [at.x(point.day), y(point[value]!)]);
+            const points = line.points
+                .filter(point => point[value] !== undefined)
+                .map((point): [number, number] => [at.x(point.day), y(point[value]!)]);
             stroke(points, on);
             // An isolated day would be invisible, and a few days do not look like a line.
             const isFew = points.length * 12 < at.right - LEFT;
@@ -130,12 +148,19 @@ export function paintOverTime(chart: OverTime, palette: Palette, on: Surface, wi
     });
     names(lines, colours, at, y, figure, palette, on, width);
     on.fillStyle = palette.faint;
-    on.fillText(fitting(figure === "both" ? "thick: median, thin: 95th percentile" : figure === "p50" ? "median" : "95th percentile", at.right - LEFT), LEFT + 2, TOP + 8);
+    on.fillText(
+        fitting(
+            figure === "both" ? "thick: median, thin: 95th percentile" : figure === "p50" ? "median" : "95th percentile",
+            at.right - LEFT,
+        ),
+        LEFT + 2,
+        TOP + 8,
+    );
 }
 
 function stroke(path: readonly (readonly [number, number])[], on: Surface): void {
     on.beginPath();
-    path.forEach(([a, b], i) => (i === 0 ? on.moveTo(a, b) : on.lineTo(a, b)));
+    for (const [i, [a, b]] of path.entries()) on[i === 0 ? "moveTo" : "lineTo"](a, b);
     on.stroke();
 }
 
@@ -147,20 +172,40 @@ function axisOfDays(lake: Lake, at: Places, palette: Palette, on: Surface): void
         if (left < taken || left + 62 > at.right + 30) return;
         taken = left + 90;
         on.strokeStyle = palette.line;
-        stroke([[Math.round(at.x(i)) + 0.5, TOP], [Math.round(at.x(i)) + 0.5, at.boots.bottom]], on);
+        stroke(
+            [
+                [Math.round(at.x(i)) + 0.5, TOP],
+                [Math.round(at.x(i)) + 0.5, at.boots.bottom],
+            ],
+            on,
+        );
         on.fillStyle = palette.faint;
         on.fillText(fitting(day, 90), left, at.boots.bottom + BELOW / 2);
     });
 }
 
-function axisOfValues(low: number, high: number, scale: ScaleOf, y: (value: number) => number, at: Places, palette: Palette, on: Surface): void {
+function axisOfValues(
+    low: number,
+    high: number,
+    scale: ScaleOf,
+    y: (value: number) => number,
+    at: Places,
+    palette: Palette,
+    on: Surface,
+): void {
     const unit = scale === "own" ? MILLION : 1;
     const steps = marks(low * unit, high * unit, Math.max((at.bottom - TOP) / 45, 2));
     const step = steps.length > 1 ? steps[1]! - steps[0]! : 1;
     for (const value of steps) {
         const top = Math.round(y(value / unit)) + 0.5;
         on.strokeStyle = palette.line;
-        stroke([[LEFT, top], [at.right, top]], on);
+        stroke(
+            [
+                [LEFT, top],
+                [at.right, top],
+            ],
+            on,
+        );
         on.fillStyle = palette.faint;
         on.fillText(scale === "own" ? `${(value / 1e4).toFixed(step < 1e4 ? 1 : 0)} %` : atStep(value, step, "ns"), 4, top);
     }
@@ -193,7 +238,13 @@ function bootsPerDay({ lake, lines }: OverTime, colours: readonly string[], at: 
         }
     });
     on.strokeStyle = palette.line;
-    stroke([[LEFT, bottom + 0.5], [at.right, bottom + 0.5]], on);
+    stroke(
+        [
+            [LEFT, bottom + 0.5],
+            [at.right, bottom + 0.5],
+        ],
+        on,
+    );
     on.fillStyle = palette.faint;
     on.fillText(grouped(most), 4, top + 5);
     on.fillText("boots a day", 4, bottom - 6);
@@ -209,14 +260,21 @@ function paintMarks({ marks, selected }: OverTime, at: Places, palette: Palette,
         const x = at.x(day);
         on.strokeStyle = on.fillStyle = isSelected ? palette.selected : palette.path;
         on.lineWidth = isSelected ? 1.5 : 0.5;
-        stroke([[x, TOP - 4], [x, at.bottom]], on);
+        stroke(
+            [
+                [x, TOP - 4],
+                [x, at.bottom],
+            ],
+            on,
+        );
         on.beginPath();
         on.moveTo(x - 5, TOP - 13);
         on.lineTo(x + 5, TOP - 13);
         on.lineTo(x, TOP - 4);
         on.fill();
         const next = marks[i + 1];
-        if (regressions.length > 1 && (!next || at.x(next.day) - x > MIN_NUMBER_GAP)) on.fillText(String(regressions.length), x + 7, TOP - 10);
+        if (regressions.length > 1 && (!next || at.x(next.day) - x > MIN_NUMBER_GAP))
+            on.fillText(String(regressions.length), x + 7, TOP - 10);
     }
     on.lineWidth = 1;
     if (marks.length > 0) {
@@ -226,7 +284,16 @@ function paintMarks({ marks, selected }: OverTime, at: Places, palette: Palette,
 }
 
 /** Writes each line's name beside its last point. Names that would cover each other are moved apart. */
-function names(lines: readonly Line[], colours: readonly string[], at: Places, y: (value: number) => number, figure: FigureOf, palette: Palette, on: Surface, width: number): void {
+function names(
+    lines: readonly Line[],
+    colours: readonly string[],
+    at: Places,
+    y: (value: number) => number,
+    figure: FigureOf,
+    palette: Palette,
+    on: Surface,
+    width: number,
+): void {
     const ends = lines.flatMap((line, i) => {
         const last = [...line.points].reverse().find(point => point.p50 !== undefined);
         const value = figure === "p95" ? last?.p95 : last?.p50;
@@ -239,7 +306,15 @@ function names(lines: readonly Line[], colours: readonly string[], at: Places, y
     for (const { i, name, from, y, place } of ends) {
         on.strokeStyle = on.fillStyle = colours[i]!;
         // A line that ended long before gets no leader, because the leader would cross other lines.
-        if (at.right - from < 2 * at.perDay + 12) stroke([[from + 2, y], [Math.max(at.right + 4, from + 2), place], [at.right + 10, place]], on);
+        if (at.right - from < 2 * at.perDay + 12)
+            stroke(
+                [
+                    [from + 2, y],
+                    [Math.max(at.right + 4, from + 2), place],
+                    [at.right + 10, place],
+                ],
+                on,
+            );
         on.fillRect(at.right + 10, place - 4, 8, 8);
         on.fillStyle = palette.text;
         on.fillText(fitting(name, width - at.right - 22), at.right + 22, place);

@@ -2,8 +2,23 @@
 import type { Boot, Stay, Track, Wait } from "../data/boot";
 import type { Instant } from "../data/instants";
 import type { Surface } from "../lib/save";
-import { Boxes, FONT, LabelColours, ROW, Texts, axis, fitting, fittingName, seenOf, spanRow, timeAt, x, type MatchedLabels, type Scale } from "./draw";
 import type { Palette } from "./colours";
+import {
+    axis,
+    Boxes,
+    FONT,
+    fitting,
+    fittingName,
+    type LabelColours,
+    type MatchedLabels,
+    ROW,
+    type Scale,
+    seenOf,
+    spanRow,
+    Texts,
+    timeAt,
+    x,
+} from "./draw";
 
 /** Width of the names of tracks. */
 export function gutterOf(width: number): number {
@@ -79,10 +94,14 @@ export function layOut(boot: Boot, folded: ReadonlySet<number>, only: "path" | "
         const [from, to] = boot.spansOf(track.id);
         return to > from || waiters.has(track.id) || boot.runningOf(track.id).length > 0;
     };
-    const wanted = boot.tracks.filter(track => (only === "path" ? waiters.has(track.id) || track.id === selectedTrack : hasSomething(track)));
+    const wanted = boot.tracks.filter(track =>
+        only === "path" ? waiters.has(track.id) || track.id === selectedTrack : hasSomething(track),
+    );
     const key = (track: Track): number => {
         const on = first.get(track.id);
-        return on !== undefined ? on + (hasMuch(track.id) ? 0 : 1e9) : 2e9 + (ORDER[track.kind] ?? 9) * 1e7 + track.id + (track.idle ? 1e6 : 0);
+        return on !== undefined
+            ? on + (hasMuch(track.id) ? 0 : 1e9)
+            : 2e9 + (ORDER[track.kind] ?? 9) * 1e7 + track.id + (track.idle ? 1e6 : 0);
     };
     wanted.sort((a, b) => key(a) - key(b));
     const lanes: Lane[] = [];
@@ -195,12 +214,22 @@ function ranges(picture: Picture, scale: Scale, on: Surface): void {
 /** Running is a full strip, runnable half of one, waiting a line, so the states differ without colour. */
 function states(picture: Picture, scale: Scale, lane: Lane, y: number, boxes: Boxes): void {
     const { boot, palette } = picture;
-    for (const { one, left, right } of seenOf(boot.waitsOf(lane.track.id), scale, wait => wait.from, wait => wait.until)) {
+    for (const { one, left, right } of seenOf(
+        boot.waitsOf(lane.track.id),
+        scale,
+        wait => wait.from,
+        wait => wait.until,
+    )) {
         const woken = Math.min(Math.max(x(scale, one.woken), left), right);
         if (woken > left) boxes.add(palette.waiting, left, y + STATE / 2 - 1, woken - left, 1);
         if (right > woken) boxes.add(palette.runnable, woken, y + STATE / 2 - 1, right - woken, STATE / 2);
     }
-    for (const { left, right } of seenOf(boot.runningOf(lane.track.id), scale, run => run.from, run => run.to)) {
+    for (const { left, right } of seenOf(
+        boot.runningOf(lane.track.id),
+        scale,
+        run => run.from,
+        run => run.to,
+    )) {
         boxes.add(palette.running, left, y + 1, Math.max(right - left, 0.7), STATE - 2);
     }
 }
@@ -211,12 +240,26 @@ function instantLanes(picture: Picture, scale: Scale, boxes: Boxes, within: Text
     for (const { all, y } of picture.layout.instants) {
         const top = y - scroll;
         if (top < -ROW || top > height) continue;
-        const seen = [...seenOf(all, scale, one => one.from, one => one.to + THIN)];
+        const seen = [
+            ...seenOf(
+                all,
+                scale,
+                one => one.from,
+                one => one.to + THIN,
+            ),
+        ];
         seen.forEach(({ one, left, right }, i) => {
             const isThin = one.to === one.from;
             const room = Math.min((seen[i + 1]?.left ?? scale.right) - left, isThin ? MAX_ROOM : right - left);
             if (!isThin) boxes.add(palette.other[0]!, left, top, Math.max(right - left, 1), ROW - 1);
-            if (isThin) boxes.add(one.index === selectedInstant ? palette.selected : palette.arrow, left, top, one.index === selectedInstant ? 4 : 2, ROW - 1);
+            if (isThin)
+                boxes.add(
+                    one.index === selectedInstant ? palette.selected : palette.arrow,
+                    left,
+                    top,
+                    one.index === selectedInstant ? 4 : 2,
+                    ROW - 1,
+                );
             else if (one.index === selectedInstant) boxes.add(palette.selected, left, top + ROW - 4, Math.max(right - left, 2), 3);
             if (room > MIN_ROOM) (isThin ? beside : within).add(fitting(one.text, room - 6), left + 5, top + ROW / 2);
         });
@@ -250,7 +293,12 @@ function path(picture: Picture, scale: Scale, on: Surface): void {
     const [boxes, bold] = [new Boxes(), new Boxes()];
     const arrows: [number, number, number][] = [];
     let [lastArrow, lastTurn] = [-10, boot.stayAt(scale.from - 1)];
-    for (const { one: stay, left, right } of seenOf(boot.stays, scale, stay => stay.from, stay => stay.to)) {
+    for (const { one: stay, left, right } of seenOf(
+        boot.stays,
+        scale,
+        stay => stay.from,
+        stay => stay.to,
+    )) {
         const y = middle.get(stay.owner.track);
         if (y === undefined) continue;
         const isStep = picture.step?.index === stay.index;
@@ -308,7 +356,10 @@ function selection(picture: Picture, scale: Scale, on: Surface): void {
         if (lane.track.id !== boot.spans.track[selectedSpan]) continue;
         const depth = boot.spans.depth[selectedSpan]!;
         if (depth >= lane.rows) return;
-        const [left, right] = [Math.max(x(scale, boot.spans.start[selectedSpan]!), scale.left), Math.min(x(scale, boot.spans.end[selectedSpan]!), scale.right)];
+        const [left, right] = [
+            Math.max(x(scale, boot.spans.start[selectedSpan]!), scale.left),
+            Math.min(x(scale, boot.spans.end[selectedSpan]!), scale.right),
+        ];
         on.strokeStyle = palette.selected;
         on.lineWidth = 2;
         if (right >= left) on.strokeRect(left, y + STATE + depth * ROW, Math.max(right - left, 2), ROW - 1);
@@ -359,7 +410,10 @@ export function hit(picture: Picture, px: number, py: number): Hit {
     const lane = py < AXIS ? undefined : picture.layout.lanes.find(l => py + picture.scroll >= l.y && py + picture.scroll < l.y + l.height);
     const isGutter = px < gutterOf(picture.width);
     const beside = (NEAR * (scale.to - scale.from)) / (scale.right - scale.left);
-    const among = isGutter || py < AXIS ? undefined : picture.layout.instants.find(one => py + picture.scroll >= one.y && py + picture.scroll < one.y + ROW);
+    const among =
+        isGutter || py < AXIS
+            ? undefined
+            : picture.layout.instants.find(one => py + picture.scroll >= one.y && py + picture.scroll < one.y + ROW);
     const instant = among && nearest(among.all, at, beside);
     if (among) return { lane: undefined, span: undefined, stay: undefined, instant, at, isGutter };
     if (!lane || isGutter) return { lane, span: undefined, stay: undefined, instant: undefined, at, isGutter };

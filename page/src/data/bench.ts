@@ -117,10 +117,18 @@ export interface Bench {
     readonly created: string;
     readonly tool_version: string;
     readonly deterministic: boolean;
-    readonly variants: readonly { readonly name: string; readonly settings: readonly Setting[]; readonly booted: { readonly kernel: string } }[];
+    readonly variants: readonly {
+        readonly name: string;
+        readonly settings: readonly Setting[];
+        readonly booted: { readonly kernel: string };
+    }[];
     readonly sweep: readonly { readonly key: string; readonly values: readonly string[] }[];
     readonly boots: readonly BenchBoot[];
-    readonly results: { readonly variants: readonly VariantRuns[]; readonly comparisons: readonly Against[]; readonly laws: readonly Slice[] };
+    readonly results: {
+        readonly variants: readonly VariantRuns[];
+        readonly comparisons: readonly Against[];
+        readonly laws: readonly Slice[];
+    };
 }
 
 export function readBench(json: string): Bench {
@@ -148,12 +156,13 @@ export function dots(bench: Bench, slice: Slice, row: Growth): { size: number; t
     const inOrder = [...new Set(values)].map(value => ({ value, number: numberIn(value) })).sort((a, b) => a.number - b.number);
     if (inOrder.length !== sizes.length) return [];
     const sizeOf = new Map(inOrder.map(({ value }, i) => [value, [...sizes].sort((a, b) => a - b)[i]!]));
-    const isHeld = (settings: readonly Setting[]): boolean => slice.held.every(({ key, value }) => settings.some(one => one.key === key && one.value === value));
+    const isHeld = (settings: readonly Setting[]): boolean =>
+        slice.held.every(({ key, value }) => settings.some(one => one.key === key && one.value === value));
     return bench.boots.flatMap(boot => {
         const settings = bench.variants[boot.variant]?.settings ?? [];
         const size = sizeOf.get(settings.find(one => one.key === slice.key)?.value ?? "");
         if (boot.round === null || boot.total_ns === null || size === undefined || !isHeld(settings)) return [];
-        const time = row.name === "total" ? boot.total_ns : boot.rows.find(one => one.name === row.name)?.ns ?? 0;
+        const time = row.name === "total" ? boot.total_ns : (boot.rows.find(one => one.name === row.name)?.ns ?? 0);
         return [{ size, time: Number(time) }];
     });
 }

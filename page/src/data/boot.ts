@@ -1,10 +1,11 @@
 // A boot while it is being read: columns that grow part by part, and queries about them. This file must not draw.
 //
 // Times are doubles, for drawing. If one of them is beyond what doubles hold, `exact` columns have all to the nanosecond.
+
+import { type Unit, unitOf, type Whole, whole } from "../lib/time";
+import { type Facts, SCHEMA, type Summary } from "./facts";
+import { type Instants, instantsOf, type Sample } from "./instants";
 import type { Numbers, Table } from "./table";
-import { instantsOf, type Instants, type Sample } from "./instants";
-import { SCHEMA, type Facts, type Summary } from "./facts";
-import { unitOf, whole, type Unit, type Whole } from "../lib/time";
 
 export interface Track {
     readonly id: number;
@@ -195,7 +196,10 @@ export class Boot {
     /** Takes in a part. Parts must come in order. */
     add(table: Table): void {
         this.version += 1;
-        const rows = Array.from({ length: ["spans", "frames", "calls", "nodes", "in_spans", "order"].includes(table.name) ? 0 : table.rows }, (_, i) => i);
+        const rows = Array.from(
+            { length: ["spans", "frames", "calls", "nodes", "in_spans", "order"].includes(table.name) ? 0 : table.rows },
+            (_, i) => i,
+        );
         const at = (name: string, row: number): number => number(table, name, row);
         switch (table.name) {
             case "boot": {
@@ -220,7 +224,8 @@ export class Boot {
                 this.nameStays();
                 break;
             case "labels":
-                for (const i of rows) this.labels.push({ name: at("name", i), detail: at("detail", i), kind: at("kind", i), thing: at("thing", i) });
+                for (const i of rows)
+                    this.labels.push({ name: at("name", i), detail: at("detail", i), kind: at("kind", i), thing: at("thing", i) });
                 break;
             case "spans":
                 this.addSpans(table);
@@ -235,8 +240,12 @@ export class Boot {
                 this.waits = rows.map(i => {
                     const from = at("from", i);
                     return {
-                        track: at("track", i), from, woken: from + at("woken", i), until: this.ended(from, at("length", i)),
-                        kind: WAIT_KINDS[at("kind", i)] ?? "unknown", on: at("on", i),
+                        track: at("track", i),
+                        from,
+                        woken: from + at("woken", i),
+                        until: this.ended(from, at("length", i)),
+                        kind: WAIT_KINDS[at("kind", i)] ?? "unknown",
+                        on: at("on", i),
                     };
                 });
                 break;
@@ -244,12 +253,18 @@ export class Boot {
                 this.marks = rows.map(i => ({ at: at("at", i), name: this.names[at("name", i)] ?? "", track: at("track", i) }));
                 break;
             case "unplaced":
-                this.unplaced = rows.map(i => ({ before: at("has_later", i) ? at("later", i) : Infinity, text: this.names[at("name", i)] ?? "" }));
+                this.unplaced = rows.map(i => ({
+                    before: at("has_later", i) ? at("later", i) : Infinity,
+                    text: this.names[at("name", i)] ?? "",
+                }));
                 break;
             case "samples":
                 this.samples = rows.map(i => ({
-                    at: at("at", i), cpu: at("cpu", i) ? at("cpu", i) - 1 : undefined,
-                    thread: this.names[at("thread", i)] ?? "", event: this.names[at("event", i)] ?? "", function: this.names[at("function", i)] ?? "",
+                    at: at("at", i),
+                    cpu: at("cpu", i) ? at("cpu", i) - 1 : undefined,
+                    thread: this.names[at("thread", i)] ?? "",
+                    event: this.names[at("event", i)] ?? "",
+                    function: this.names[at("function", i)] ?? "",
                 }));
                 break;
             case "calls":
@@ -262,7 +277,9 @@ export class Boot {
                 this.inSpans = table;
                 break;
             case "console":
-                this.console = this.console.concat(rows.map(i => ({ at: at("stamped", i) ? at("at", i) : undefined, text: texts(table, "text")[i] ?? "" })));
+                this.console = this.console.concat(
+                    rows.map(i => ({ at: at("stamped", i) ? at("at", i) : undefined, text: texts(table, "text")[i] ?? "" })),
+                );
                 break;
             case "end":
                 this.isWhole = true;
@@ -329,11 +346,11 @@ export class Boot {
     }
 
     spanLength(span: number): Whole {
-        return this.spans.exact ? this.spans.exact.length[span] ?? 0n : this.spans.end[span]! - this.spans.start[span]!;
+        return this.spans.exact ? (this.spans.exact.length[span] ?? 0n) : this.spans.end[span]! - this.spans.start[span]!;
     }
 
     spanStart(span: number): Whole {
-        return this.spans.exact ? this.spans.exact.start[span] ?? 0n : this.spans.start[span]!;
+        return this.spans.exact ? (this.spans.exact.start[span] ?? 0n) : this.spans.start[span]!;
     }
 
     /**
@@ -343,10 +360,14 @@ export class Boot {
     kernelLog(): readonly ConsoleLine[] {
         if (!this.isWhole) return [];
         if (this.log) return this.log;
-        const placed = this.marks.filter(mark => this.tracks[mark.track]?.kind === "console").map(({ at, name }) => ({ at, text: name, place: at }));
+        const placed = this.marks
+            .filter(mark => this.tracks[mark.track]?.kind === "console")
+            .map(({ at, name }) => ({ at, text: name, place: at }));
         const others = this.unplaced.map(({ before, text }) => ({ at: undefined, text, place: before }));
         // The sort is stable: messages without a stamp stay in order, before the message that follows them.
-        this.log = [...others, ...placed].sort((a, b) => (a.place === b.place ? 0 : a.place - b.place)).map(({ at, text }) => ({ at, text }));
+        this.log = [...others, ...placed]
+            .sort((a, b) => (a.place === b.place ? 0 : a.place - b.place))
+            .map(({ at, text }) => ({ at, text }));
         return this.log;
     }
 
@@ -512,7 +533,9 @@ export class Boot {
             const shown = BigInt(no) > 0xffff_ffffn ? `0x${no.toString(16)}` : String(no);
             const by = number(table, "by", id);
             return {
-                id, name, kind,
+                id,
+                name,
+                kind,
                 label: kind === "thread" && name !== shown ? `${name} [${shown}]` : name || "(no name)",
                 idle: number(table, "idle", id) !== 0,
                 created: number(table, "created", id),
@@ -541,7 +564,12 @@ export class Boot {
                 return one;
             });
             const stay: Stay = {
-                index, from, to, chain, exact, on: "",
+                index,
+                from,
+                to,
+                chain,
+                exact,
+                on: "",
                 kind: STAY_KINDS[number(table, "kind", index)] ?? "wait",
                 goesOn: number(table, "goes_on", index) !== 0,
                 owner: chain[chain.length - 1] ?? { track: 0, span: undefined },
@@ -568,7 +596,7 @@ export class Boot {
         for (let i = before; i < count; i += 1) {
             const t = track[i]!;
             if (i === 0 || track[i - 1] !== t) {
-                for (let later = (i === 0 ? 0 : track[i - 1]! + 1); later <= t; later += 1) this.firstSpan[later] = i;
+                for (let later = i === 0 ? 0 : track[i - 1]! + 1; later <= t; later += 1) this.firstSpan[later] = i;
             }
         }
         // Tracks after the last one read begin at its end so far.
@@ -584,7 +612,10 @@ class Longest {
     /** Shorter spans are no longer among the longest. */
     private least = -1;
 
-    constructor(private readonly length: (span: number) => number, private readonly most: number) {}
+    constructor(
+        private readonly length: (span: number) => number,
+        private readonly most: number,
+    ) {}
 
     add(span: number): void {
         this.count += 1;

@@ -1,5 +1,5 @@
 // Boots side by side: rows by name, phases in order, merged stacks by call path. The sums are the same as in `bootscope diff`.
-import { difference, whole, type Whole } from "../lib/time";
+import { difference, type Whole, whole } from "../lib/time";
 import type { Row, Summary } from "./facts";
 import type { Tree } from "./merged";
 
@@ -37,7 +37,8 @@ export function rows(before: readonly Row[], after: readonly Row[], of: "self_ns
 export function phases(before: Summary, after: Summary): Compared[] {
     const lengths = (summary: Summary): Map<string, Whole> => {
         const sums = new Map<string, Whole>();
-        for (const phase of summary.phases) sums.set(phase.name, sum(sums.get(phase.name) ?? 0, difference(whole(phase.end_ns), whole(phase.start_ns))));
+        for (const phase of summary.phases)
+            sums.set(phase.name, sum(sums.get(phase.name) ?? 0, difference(whole(phase.end_ns), whole(phase.start_ns))));
         return sums;
     };
     return compared(lengths(before), lengths(after));
@@ -53,7 +54,10 @@ export interface Evidence {
  * The evidence that only one of two boots has: which boot lacks it, and what. Rows and phases that rest on it are not compared: what
  * is not seen is not saved.
  */
-export function lost(before: Evidence, after: Evidence): { readonly side: "before" | "after"; readonly what: "trace" | "initcalls" } | undefined {
+export function lost(
+    before: Evidence,
+    after: Evidence,
+): { readonly side: "before" | "after"; readonly what: "trace" | "initcalls" } | undefined {
     if (before.is_traced !== after.is_traced) return { side: before.is_traced ? "after" : "before", what: "trace" };
     if (before.has_initcalls !== after.has_initcalls) return { side: before.has_initcalls ? "after" : "before", what: "initcalls" };
     return undefined;
@@ -91,7 +95,9 @@ export function changes(before: Tree, after: Tree): Float64Array {
     for (let pair = pairs.pop(); pair; pair = pairs.pop()) {
         const [node, other] = pair;
         out[node] = after.total[node]! - (other === undefined ? 0 : before.total[other]!);
-        const others = new Map((other === undefined ? [] : before.children[other]!).map(child => [before.texts[before.key[child]!]!, child]));
+        const others = new Map(
+            (other === undefined ? [] : before.children[other]!).map(child => [before.texts[before.key[child]!]!, child]),
+        );
         for (const child of after.children[node]!) pairs.push([child, others.get(after.texts[after.key[child]!]!)]);
     }
     return out;

@@ -105,7 +105,9 @@ export interface Facts {
     readonly summary: Summary;
     readonly things: readonly number[];
     readonly things_all_threads: readonly number[];
-    readonly findings: { readonly findings: readonly Finding[]; readonly found: { readonly noise_ns: Int; readonly together_ns: Int };
+    readonly findings: {
+        readonly findings: readonly Finding[];
+        readonly found: { readonly noise_ns: Int; readonly together_ns: Int };
         /** Remarks on all findings, as the command prints them: what they save together, and how many more there are. */
         readonly remarks: readonly string[];
     } | null;

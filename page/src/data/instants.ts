@@ -28,7 +28,10 @@ export interface Silences {
     readonly silences: readonly {
         readonly start_ns: Int;
         readonly end_ns: Int;
-        readonly where: readonly { readonly cpus: readonly Int[]; readonly moments: readonly { readonly at_ns: Int; readonly stack: readonly string[] }[] }[];
+        readonly where: readonly {
+            readonly cpus: readonly Int[];
+            readonly moments: readonly { readonly at_ns: Int; readonly stack: readonly string[] }[];
+        }[];
     }[];
 }
 
@@ -59,26 +62,38 @@ export function instantsOf(boot: Boot): Instants {
     const { silences, watched, sampled, time_base } = boot.summary;
     // Silences and watched values have times of the host's clock. A boot on another clock has no place for them.
     const isHosts = time_base === "host";
-    const elsewhere = (what: string): void => void notes.push(`${what} by the host's clock, and this boot's times are another clock's: they have no place here.`);
+    const elsewhere = (what: string): void =>
+        void notes.push(`${what} by the host's clock, and this boot's times are another clock's: they have no place here.`);
     if (silences && silences.silences.length > 0 && !isHosts) elsewhere("Silences were looked at");
     else {
         for (const silence of silences?.silences ?? []) {
             add("silences of the console", { from: Number(silence.start_ns), to: Number(silence.end_ns), text: "silence", more: [] });
             for (const { cpus, moments } of silence.where) {
-                for (const { at_ns, stack } of moments) add(`CPU ${cpus[0]} when stopped`, { ...at(at_ns), text: stack[0] ?? "no kernel's function", more: stack.slice(1) });
+                for (const { at_ns, stack } of moments)
+                    add(`CPU ${cpus[0]} when stopped`, { ...at(at_ns), text: stack[0] ?? "no kernel's function", more: stack.slice(1) });
             }
         }
     }
     if (watched && watched.readings.length > 0 && !isHosts) elsewhere(`${watched.variable || "The variable"} was read`);
     else {
         for (const { at_ns, value, function: where } of watched?.readings ?? []) {
-            add(`value of ${watched!.variable || "the variable"}`, { ...at(at_ns), text: value === null ? "unmapped" : String(value), more: [where] });
+            add(`value of ${watched!.variable || "the variable"}`, {
+                ...at(at_ns),
+                text: value === null ? "unmapped" : String(value),
+                more: [where],
+            });
         }
     }
     for (const one of boot.samples) {
-        add(one.cpu === undefined ? "samples" : `samples of CPU ${one.cpu}`, { from: one.at, to: one.at, text: one.function, more: [`thread ${one.thread}`, `event ${one.event}`] });
+        add(one.cpu === undefined ? "samples" : `samples of CPU ${one.cpu}`, {
+            from: one.at,
+            to: one.at,
+            text: one.function,
+            more: [`thread ${one.thread}`, `event ${one.event}`],
+        });
     }
-    if (sampled && boot.isWhole && boot.samples.length === 0) notes.push("Samples have a clock of their own, which nothing joins to the boot's: they have no place here.");
+    if (sampled && boot.isWhole && boot.samples.length === 0)
+        notes.push("Samples have a clock of their own, which nothing joins to the boot's: they have no place here.");
     const all: Instant[] = [];
     const lanes = [...lists].map(([name, drawn], lane) => {
         drawn.sort((a, b) => a.from - b.from);

@@ -145,8 +145,17 @@ export function addCells(lake: Lake, table: Table): void {
         return column.values;
     });
     for (let i = 0; i < table.rows; i += 1) {
-        const cell: Cell = { kind: kind![i]!, day: day![i]!, kernel: kernel![i]!, boots: boots![i]!, notEnded: notEnded![i]!, p50: p50![i]!, p95: p95![i]! };
-        if (cell.kind >= lake.kinds.length || cell.day >= lake.days.length || cell.kernel >= lake.kernels.length) throw new Error(`row ${i} leads nowhere`);
+        const cell: Cell = {
+            kind: kind![i]!,
+            day: day![i]!,
+            kernel: kernel![i]!,
+            boots: boots![i]!,
+            notEnded: notEnded![i]!,
+            p50: p50![i]!,
+            p95: p95![i]!,
+        };
+        if (cell.kind >= lake.kinds.length || cell.day >= lake.days.length || cell.kernel >= lake.kernels.length)
+            throw new Error(`row ${i} leads nowhere`);
         lake.cells.push(cell);
     }
 }
@@ -235,7 +244,12 @@ function ranksOf(lake: Lake, by: LinesBy): number[] {
     const boots = (by === "kernels" ? lake.kernels : lake.kinds).map(() => 0);
     for (const cell of lake.cells) boots[by === "kernels" ? cell.kernel : cell.kind]! += cell.boots;
     const ranks = boots.map(() => 0);
-    boots.map((_, id) => id).sort((a, b) => boots[b]! - boots[a]! || a - b).forEach((id, rank) => (ranks[id] = rank));
+    boots
+        .map((_, id) => id)
+        .sort((a, b) => boots[b]! - boots[a]! || a - b)
+        .forEach((id, rank) => {
+            ranks[id] = rank;
+        });
     return ranks;
 }
 
@@ -256,10 +270,20 @@ export function linesOf(lake: Lake, { by, kind, scale }: LineOptions): Line[] {
     }
     const name = (id: number): string => (by === "kernels" ? lake.kernels[id] || "kernel not known" : kindName(lake.kinds[id]!));
     const ranks = ranksOf(lake, by);
-    const lines = [...all].map(([id, { whole, days }]): Line => ({
-        id, name: name(id), rank: ranks[id]!, boots: whole.boots, notEnded: whole.notEnded, p50: whole.p50, p95: whole.p95,
-        points: [...days].sort(([a], [b]) => a - b).map(([day, mean]) => ({ day, boots: mean.boots, notEnded: mean.notEnded, p50: mean.p50, p95: mean.p95, of: mean.of })),
-    }));
+    const lines = [...all].map(
+        ([id, { whole, days }]): Line => ({
+            id,
+            name: name(id),
+            rank: ranks[id]!,
+            boots: whole.boots,
+            notEnded: whole.notEnded,
+            p50: whole.p50,
+            p95: whole.p95,
+            points: [...days]
+                .sort(([a], [b]) => a - b)
+                .map(([day, mean]) => ({ day, boots: mean.boots, notEnded: mean.notEnded, p50: mean.p50, p95: mean.p95, of: mean.of })),
+        }),
+    );
     return lines.sort((a, b) => b.boots - a.boots || a.id - b.id);
 }
 
@@ -338,10 +362,17 @@ export function groupsOf(lake: Lake, isWanted: (one: Regression) => boolean): Gr
         const ones = members.map(i => lake.regressions[i]!);
         const bySlower = [...ones].sort((a, b) => a.slower_ns - b.slower_ns);
         return {
-            key, name: ones[0]!.name, kernel: ones[0]!.kernel, members, perDay: sum(ones, one => one.per_day_ns),
-            since: ones.map(one => one.since).reduce((a, b) => (a < b ? a : b)),
-            boots_before: sum(ones, one => one.boots_before), boots_after: sum(ones, one => one.boots_after),
-            p: ones.reduce((most, one) => Math.max(most, one.p), 0), least: bySlower[0]!, most: bySlower[bySlower.length - 1]!,
+            key,
+            name: ones[0]!.name,
+            kernel: ones[0]!.kernel,
+            members,
+            perDay: sum(ones, one => one.per_day_ns),
+            since: ones.map(one => one.since).reduce((a, b) => (b < a ? b : a)),
+            boots_before: sum(ones, one => one.boots_before),
+            boots_after: sum(ones, one => one.boots_after),
+            p: ones.reduce((most, one) => Math.max(most, one.p), 0),
+            least: bySlower[0]!,
+            most: bySlower[bySlower.length - 1]!,
             mostChanged: ones.reduce((most, one) => ((one.ratio ?? Infinity) > (most.ratio ?? Infinity) ? one : most)),
         };
     });

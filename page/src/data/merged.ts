@@ -236,7 +236,8 @@ export function ofThreads(boot: Boot, window?: { from: number; to: number }): Tr
                 grower.self[nodeOf(span)]! += time;
             });
         };
-        const ran = (span: number | undefined): number => (span === undefined ? grower.node(thread(), grower.keyOf(NO_FUNCTION)) : nodes[span - first]!);
+        const ran = (span: number | undefined): number =>
+            span === undefined ? grower.node(thread(), grower.keyOf(NO_FUNCTION)) : nodes[span - first]!;
         const waited = (span: number | undefined): number => grower.node(ran(span), grower.keyOf("wait"));
         const isScheduled = traced.length > 0 && boot.runningOf(track.id).length > 0;
         const runs = isScheduled ? boot.runningOf(track.id).flatMap(run => cut(run.from, run.to, from, to)) : [];
@@ -275,7 +276,8 @@ function inSpans(boot: Boot, track: number, from: number, to: number): Time[] {
     const [row] = boot.rows(track).rows;
     const parts: Time[] = [];
     if (!row) return parts;
-    for (let i = boot.firstEndingAfter(row, from); i < row.length && start[row[i]!]! < to; i += 1) parts.push(...cut(start[row[i]!]!, end[row[i]!]!, from, to));
+    for (let i = boot.firstEndingAfter(row, from); i < row.length && start[row[i]!]! < to; i += 1)
+        parts.push(...cut(start[row[i]!]!, end[row[i]!]!, from, to));
     return parts;
 }
 

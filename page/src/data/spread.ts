@@ -25,7 +25,12 @@ export class Spread {
         const { calls, nodes, inSpans } = boot;
         if (!calls || calls.rows === 0 || !nodes || !inSpans) return undefined;
         const column = (table: typeof calls, name: string): ArrayLike<number> => table.numbers[name]?.values ?? [];
-        const [parent, nameOf, own, held] = [column(calls, "parent"), column(calls, "name"), column(calls, "self"), column(inSpans, "spent")];
+        const [parent, nameOf, own, held] = [
+            column(calls, "parent"),
+            column(calls, "name"),
+            column(calls, "self"),
+            column(inSpans, "spent"),
+        ];
         const pool = Float64Array.from(own);
         const bottom = new Uint32Array(calls.rows);
         const children: number[][] = Array.from({ length: calls.rows }, () => []);
@@ -65,7 +70,13 @@ export class Spread {
      * Shares out the time of a path. `called` gets a caller's place and a name, and returns the callee's place. `own` gets a place
      * and its self time. Parts shorter than MIN_SHARE stay with the caller.
      */
-    share<Place>(path: number, place: Place, length: number, called: (from: Place, name: number) => Place, own: (place: Place, length: number) => void): void {
+    share<Place>(
+        path: number,
+        place: Place,
+        length: number,
+        called: (from: Place, name: number) => Place,
+        own: (place: Place, length: number) => void,
+    ): void {
         const stack: [number, Place, number][] = [[path, place, length]];
         for (let next = stack.pop(); next; next = stack.pop()) {
             const [at, from, time] = next;

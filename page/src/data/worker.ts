@@ -1,6 +1,7 @@
 // Unpacks and reads the parts of a page, in order, outside of the thread that draws.
-import { unpacked } from "./unpack";
+
 import { readTable, type Table } from "./table";
+import { unpacked } from "./unpack";
 
 /** A worker's answer: a part, or the reason why the bytes are not a part. */
 export type Answer = { readonly table: Table } | { readonly wrong: string };

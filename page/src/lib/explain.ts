@@ -5,7 +5,9 @@ const nameOf = (boot: Boot, track: number): string => boot.track(track)?.label ?
 
 /** The activity of a frame, if known. */
 function doing(boot: Boot, frame: { track: number; span: number | undefined }): string {
-    return frame.span === undefined || frame.span >= boot.spans.count ? nameOf(boot, frame.track) : `${nameOf(boot, frame.track)} in ${boot.spanName(frame.span)}`;
+    return frame.span === undefined || frame.span >= boot.spans.count
+        ? nameOf(boot, frame.track)
+        : `${nameOf(boot, frame.track)} in ${boot.spanName(frame.span)}`;
 }
 
 /** One sentence for each link of the chain, and one for how the time passed. */
@@ -19,10 +21,16 @@ export function whyStay(boot: Boot, stay: Stay): string[] {
         case "runqueue": {
             // The last link is not a wait for a thread: that waiter wants the owner's CPU.
             const ready = waiters[waiters.length - 1];
-            return [...links.slice(0, -1), `${ready ? doing(boot, ready) : "A thread"} was ready, but ${owner} had the CPU. This time is charged to ${owner}'s turn.`];
+            return [
+                ...links.slice(0, -1),
+                `${ready ? doing(boot, ready) : "A thread"} was ready, but ${owner} had the CPU. This time is charged to ${owner}'s turn.`,
+            ];
         }
         case "interrupt":
-            return [...links, `${doing(boot, stay.owner)} waited for ${stay.on || "an interrupt"}: a timer or a device, and no thread ran for it.`];
+            return [
+                ...links,
+                `${doing(boot, stay.owner)} waited for ${stay.on || "an interrupt"}: a timer or a device, and no thread ran for it.`,
+            ];
         case "topic":
             return [...links, `${doing(boot, stay.owner)} waited for ${stay.on || "a topic"}, and the evidence shows nobody who held it.`];
         case "wait":
@@ -35,7 +43,10 @@ export function whyIt(boot: Boot, stay: Stay): string {
     const waiters = stay.chain.slice(0, -1);
     const [first] = waiters;
     if (!first || (stay.kind !== "running" && stay.kind !== "runqueue")) return whyStay(boot, stay).join(" ");
-    const between = waiters.slice(1).map(({ track }) => `${nameOf(boot, track)}, which `).join("waited for ");
+    const between = waiters
+        .slice(1)
+        .map(({ track }) => `${nameOf(boot, track)}, which `)
+        .join("waited for ");
     const waited = between === "" ? "" : `waited for ${between}`;
     return `${doing(boot, first)} ${waited}${stay.kind === "running" ? "waited for it" : "was ready, but this thread had the CPU"}`;
 }
@@ -80,7 +91,10 @@ export interface Cause {
 
 /** All causes in a stretch, the longest first. Linear in its steps. */
 export function causesOf(boot: Boot, from: number, to: number): Cause[] {
-    const causes = new Map<string, { track: number; isOwn: boolean; time: number; ways: Map<string, { -readonly [part in keyof Way]: Way[part] }> }>();
+    const causes = new Map<
+        string,
+        { track: number; isOwn: boolean; time: number; ways: Map<string, { -readonly [part in keyof Way]: Way[part] }> }
+    >();
     const first = boot.stayAt(from)?.index ?? boot.stays.length;
     for (let i = first; i < boot.stays.length && boot.stays[i]!.from < to; i += 1) {
         const stay = boot.stays[i]!;
@@ -89,8 +103,17 @@ export function causesOf(boot: Boot, from: number, to: number): Cause[] {
         const { track } = stay.owner;
         const isOwn = stay.kind === "running" && stay.chain.length === 1;
         const hasRun = stay.kind === "running" || stay.kind === "runqueue";
-        const cause = entry(causes, isOwn ? `own ${track}` : hasRun ? `by ${track}` : `${stay.kind} ${stay.on} ${track}`, () => ({ track, isOwn, time: 0, ways: new Map() }));
-        const way = entry(cause.ways, [stay.kind, stay.on, doing(boot, stay.chain[0]!), ...stay.chain.map(frame => frame.track)].join(" "), () => ({ time: 0, steps: 0, longest: stay, most: 0 }));
+        const cause = entry(causes, isOwn ? `own ${track}` : hasRun ? `by ${track}` : `${stay.kind} ${stay.on} ${track}`, () => ({
+            track,
+            isOwn,
+            time: 0,
+            ways: new Map(),
+        }));
+        const way = entry(
+            cause.ways,
+            [stay.kind, stay.on, doing(boot, stay.chain[0]!), ...stay.chain.map(frame => frame.track)].join(" "),
+            () => ({ time: 0, steps: 0, longest: stay, most: 0 }),
+        );
         cause.time += time;
         way.time += time;
         way.steps += 1;

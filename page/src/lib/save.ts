@@ -42,10 +42,15 @@ export class Svg implements Surface {
     private readonly out: string[] = [];
     private path = "";
 
-    constructor(readonly width: number, readonly height: number) {}
+    constructor(
+        readonly width: number,
+        readonly height: number,
+    ) {}
 
     fillRect(x: number, y: number, width: number, height: number): void {
-        this.out.push(`<rect x="${number(x)}" y="${number(y)}" width="${number(width)}" height="${number(height)}" fill="${xml(String(this.fillStyle))}"/>`);
+        this.out.push(
+            `<rect x="${number(x)}" y="${number(y)}" width="${number(width)}" height="${number(height)}" fill="${xml(String(this.fillStyle))}"/>`,
+        );
     }
 
     strokeRect(x: number, y: number, width: number, height: number): void {
@@ -57,7 +62,9 @@ export class Svg implements Surface {
     fillText(text: string, x: number, y: number): void {
         const size = /(\d+)px/.exec(this.font)?.[1] ?? "12";
         const weight = this.font.startsWith("bold") ? ' font-weight="bold"' : "";
-        this.out.push(`<text x="${number(x)}" y="${number(y)}" font-size="${size}"${weight} dominant-baseline="central" xml:space="preserve" fill="${xml(String(this.fillStyle))}">${xml(text)}</text>`);
+        this.out.push(
+            `<text x="${number(x)}" y="${number(y)}" font-size="${size}"${weight} dominant-baseline="central" xml:space="preserve" fill="${xml(String(this.fillStyle))}">${xml(text)}</text>`,
+        );
     }
 
     beginPath(): void {
@@ -95,7 +102,7 @@ export function csv(rows: readonly (readonly (string | number | bigint)[])[]): s
         const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
         return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
     };
-    return rows.map(row => row.map(cell).join(",")).join("\r\n") + "\r\n";
+    return `${rows.map(row => row.map(cell).join(",")).join("\r\n")}\r\n`;
 }
 
 /** Offers a file to the user as a download. */

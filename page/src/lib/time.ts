@@ -35,7 +35,13 @@ export function short(length: Whole, unit: Unit): string {
     const sign = negative && count !== 0n ? "-" : "";
     const units = UNITS[unit];
     const [size, name] =
-        count < 1_000n ? [1n, units[0]] : count < 999_500n ? [1_000n, units[1]] : count < 999_500_000n ? [1_000_000n, units[2]] : [1_000_000_000n, units[3]];
+        count < 1_000n
+            ? [1n, units[0]]
+            : count < 999_500n
+              ? [1_000n, units[1]]
+              : count < 999_500_000n
+                ? [1_000_000n, units[2]]
+                : [1_000_000_000n, units[3]];
     if (size === 1n) return `${sign}${count} ${name}`.trimEnd();
     const digits = count < (size / 1_000n) * 9_995n ? 2 : count < (size / 100n) * 9_995n ? 1 : 0;
     const decimal = 10n ** BigInt(digits);
@@ -59,7 +65,8 @@ export function ofRow(length: Whole, unit: Unit, row: { readonly first_calls_onl
 }
 
 /** The explanation of that sign. */
-export const FIRST_CALLS = "≥: first calls only; later calls count in the rows of their callers. Record with --trace calls to see every call.";
+export const FIRST_CALLS =
+    "≥: first calls only; later calls count in the rows of their callers. Record with --trace calls to see every call.";
 
 /** A time such as `12 345 678 ns`, not rounded. */
 export function exact(length: Whole, unit: Unit): string {

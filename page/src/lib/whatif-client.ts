@@ -1,6 +1,7 @@
 // Requests the effect of savings. The server answers, or in a file, the page itself, which has the program that runs a boot again.
-import type { Begin, Question } from "../data/whatif-worker";
+
 import type { Int } from "../data/facts";
+import type { Begin, Question } from "../data/whatif-worker";
 
 declare const WHAT_IF_WORKER: string;
 
@@ -74,14 +75,16 @@ async function queryWorker(boot: number, savings: Savings, signal: AbortSignal):
 
 function answered(worker: Worker, savings: Savings): Promise<Answer> {
     return new Promise(done => {
-        worker.onmessage = ({ data }: MessageEvent<Ledger | { wrong: string }>) => done("wrong" in data ? unknown(data.wrong) : { ledger: data });
+        worker.onmessage = ({ data }: MessageEvent<Ledger | { wrong: string }>) =>
+            done("wrong" in data ? unknown(data.wrong) : { ledger: data });
         worker.onerror = event => done(unknown(event.message || "no worker could be started"));
         worker.postMessage({ savings: [...savings].map(([row, less]) => [row, less / 100]) } satisfies Question);
     });
 }
 
 function begin(boot: number): BootWorker | undefined {
-    const text = (type: string): string[] => [...document.querySelectorAll(`script[type="${type}"]`)].map(part => (part.textContent ?? "").trim());
+    const text = (type: string): string[] =>
+        [...document.querySelectorAll(`script[type="${type}"]`)].map(part => (part.textContent ?? "").trim());
     const [program] = text("application/x-bootscope-what-if");
     if (!program) return undefined;
     const worker = new Worker(URL.createObjectURL(new Blob([WHAT_IF_WORKER], { type: "text/javascript" })));

@@ -1,14 +1,27 @@
 // A bench: the spread of its boots, the differences between its variants, and the growth of a swept boot.
 import { useMemo, useRef } from "preact/hooks";
-import { LINE, heightOfSpread, paintGrowth, paintSpread, text } from "../charts/bench";
+import { heightOfSpread, LINE, paintGrowth, paintSpread, text } from "../charts/bench";
 import type { Palette } from "../charts/colours";
-import { at, dots, isInterval, titleOf, type Against, type Bench, type BenchBoot, type Comparison, type Growth, type Interval, type RowRuns, type Slice } from "../data/bench";
+import {
+    type Against,
+    at,
+    type Bench,
+    type BenchBoot,
+    type Comparison,
+    dots,
+    type Growth,
+    type Interval,
+    isInterval,
+    type RowRuns,
+    type Slice,
+    titleOf,
+} from "../data/bench";
 import { counted, percent, type Unit } from "../lib/time";
-import { expression, type BenchView, type Store } from "../state";
+import { type BenchView, expression, type Store } from "../state";
 import { Canvas } from "./canvas";
 import { Choice } from "./choice";
 import { Filter } from "./filter";
-import { Table, type Column } from "./table";
+import { type Column, Table } from "./table";
 
 /** The most rows that the program writes of a table (crates/report/src/page/bench.rs). */
 const MAX_ROWS = 1_000;
@@ -68,34 +81,104 @@ function Spread({ store, bench, palette }: { store: Store; bench: Bench; palette
         if (!variant) return [];
         if (table === "rows") return variant.rows.map((row: RowRuns) => ({ ...row, least: null, most: null }));
         const whole = variant.total ? [{ name: "total", length: variant.total }] : [];
-        return [...variant.phases, ...whole].map(({ name, length }) => ({ name, seen: length.count, median: length.median, mean: length.mean, sd: length.sd, least: length.min, most: length.max }));
+        return [...variant.phases, ...whole].map(({ name, length }) => ({
+            name,
+            seen: length.count,
+            median: length.median,
+            mean: length.mean,
+            sd: length.sd,
+            least: length.min,
+            most: length.max,
+        }));
     }, [variant, table]);
     const rows = useMemo(() => (filter ? spread.filter(row => filter.test(row.name)) : spread), [spread, filter?.source]);
     const boots = useMemo(() => bench.boots.filter(boot => boot.variant === picked), [bench, picked]);
-    const columns = useMemo((): readonly Column<Spreading>[] => [
-        { name: table === "rows" ? "row" : "phase", key: row => row.name, show: row => row.name },
-        { name: "median", key: row => row.median.estimate, show: row => figure(row.median.estimate, unit), isNumber: true, width: "8em" },
-        { name: "interval", key: row => row.median.high - row.median.low, show: row => range(row.median, unit), isNumber: true, width: "13em" },
-        { name: "mean", key: row => row.mean, show: row => figure(row.mean, unit), isNumber: true, width: "8em" },
-        { name: "sd", key: row => row.sd ?? -1, show: row => figure(row.sd, unit), isNumber: true, width: "8em" },
-        ...(table === "rows" ? [] : [
-            { name: "least", key: (row: Spreading) => row.least ?? 0, show: (row: Spreading) => figure(row.least, unit), isNumber: true, width: "8em" },
-            { name: "most", key: (row: Spreading) => row.most ?? 0, show: (row: Spreading) => figure(row.most, unit), isNumber: true, width: "8em" },
-        ]),
-        { name: "boots", key: row => row.seen, show: row => String(row.seen), isNumber: true, width: "5em" },
-    ], [table, unit]);
-    const ofBoots = useMemo((): readonly Column<BenchBoot>[] => [
-        { name: "boot", key: boot => -boot.number, show: boot => String(boot.number) },
-        { name: "round", key: boot => boot.round ?? -1, show: boot => (boot.round === null ? "to warm up" : String(boot.round)), width: "8em" },
-        { name: "ended", key: boot => boot.outcome, show: boot => boot.outcome, width: "10em" },
-        { name: "total", key: boot => Number(boot.total_ns ?? -1), show: boot => (boot.total_ns === null ? "" : figure(Number(boot.total_ns), unit)), isNumber: true, width: "9em" },
-    ], [unit]);
-    const draw = { width: width.current, height: heightOfSpread(bench), on: (surface: Parameters<typeof paintSpread>[4]) => paintSpread(bench, unit, picked, palette, surface, width.current) };
+    const columns = useMemo(
+        (): readonly Column<Spreading>[] => [
+            { name: table === "rows" ? "row" : "phase", key: row => row.name, show: row => row.name },
+            {
+                name: "median",
+                key: row => row.median.estimate,
+                show: row => figure(row.median.estimate, unit),
+                isNumber: true,
+                width: "8em",
+            },
+            {
+                name: "interval",
+                key: row => row.median.high - row.median.low,
+                show: row => range(row.median, unit),
+                isNumber: true,
+                width: "13em",
+            },
+            { name: "mean", key: row => row.mean, show: row => figure(row.mean, unit), isNumber: true, width: "8em" },
+            { name: "sd", key: row => row.sd ?? -1, show: row => figure(row.sd, unit), isNumber: true, width: "8em" },
+            ...(table === "rows"
+                ? []
+                : [
+                      {
+                          name: "least",
+                          key: (row: Spreading) => row.least ?? 0,
+                          show: (row: Spreading) => figure(row.least, unit),
+                          isNumber: true,
+                          width: "8em",
+                      },
+                      {
+                          name: "most",
+                          key: (row: Spreading) => row.most ?? 0,
+                          show: (row: Spreading) => figure(row.most, unit),
+                          isNumber: true,
+                          width: "8em",
+                      },
+                  ]),
+            { name: "boots", key: row => row.seen, show: row => String(row.seen), isNumber: true, width: "5em" },
+        ],
+        [table, unit],
+    );
+    const ofBoots = useMemo(
+        (): readonly Column<BenchBoot>[] => [
+            { name: "boot", key: boot => -boot.number, show: boot => String(boot.number) },
+            {
+                name: "round",
+                key: boot => boot.round ?? -1,
+                show: boot => (boot.round === null ? "to warm up" : String(boot.round)),
+                width: "8em",
+            },
+            { name: "ended", key: boot => boot.outcome, show: boot => boot.outcome, width: "10em" },
+            {
+                name: "total",
+                key: boot => Number(boot.total_ns ?? -1),
+                show: boot => (boot.total_ns === null ? "" : figure(Number(boot.total_ns), unit)),
+                isNumber: true,
+                width: "9em",
+            },
+        ],
+        [unit],
+    );
+    const draw = {
+        width: width.current,
+        height: heightOfSpread(bench),
+        on: (surface: Parameters<typeof paintSpread>[4]) => paintSpread(bench, unit, picked, palette, surface, width.current),
+    };
     store.target = {
         draw,
-        rows: () => table === "boots"
-            ? [["boot", "round", "outcome", "total_ns"], ...boots.map(boot => [boot.number, boot.round ?? "", boot.outcome, String(boot.total_ns ?? "")])]
-            : [["name", "median_ns", "low_ns", "high_ns", "mean_ns", "sd_ns", "boots"], ...rows.map(row => [row.name, row.median.estimate, row.median.low, row.median.high, row.mean, row.sd ?? "", row.seen])],
+        rows: () =>
+            table === "boots"
+                ? [
+                      ["boot", "round", "outcome", "total_ns"],
+                      ...boots.map(boot => [boot.number, boot.round ?? "", boot.outcome, String(boot.total_ns ?? "")]),
+                  ]
+                : [
+                      ["name", "median_ns", "low_ns", "high_ns", "mean_ns", "sd_ns", "boots"],
+                      ...rows.map(row => [
+                          row.name,
+                          row.median.estimate,
+                          row.median.low,
+                          row.median.high,
+                          row.mean,
+                          row.sd ?? "",
+                          row.seen,
+                      ]),
+                  ],
     };
     return (
         <div class="bench">
@@ -115,21 +198,56 @@ function Spread({ store, bench, palette }: { store: Store; bench: Bench; palette
                 />
             </div>
             <div class="tools">
-                <label>variant <select id="variant" value={picked} onChange={event => set({ variant: Number(event.currentTarget.value) })}>{variants.map((one, i) => <option key={i} value={i}>{one.name}</option>)}</select></label>
-                <Choice label="table" all={[["phases", "Phases"], ["rows", "Rows"], ["boots", "Boots"]] as const} is={table} pick={one => set({ table: one })} />
+                <label>
+                    variant{" "}
+                    <select id="variant" value={picked} onChange={event => set({ variant: Number(event.currentTarget.value) })}>
+                        {variants.map((one, i) => (
+                            <option key={i} value={i}>
+                                {one.name}
+                            </option>
+                        ))}
+                    </select>
+                </label>
+                <Choice
+                    label="table"
+                    all={
+                        [
+                            ["phases", "Phases"],
+                            ["rows", "Rows"],
+                            ["boots", "Boots"],
+                        ] as const
+                    }
+                    is={table}
+                    pick={one => set({ table: one })}
+                />
                 {table === "boots" ? null : input}
-                <output id="ended">{Object.entries(variant?.outcomes ?? {}).map(([how, count]) => `${counted(count, "boot")} ${how}`).join(", ")}</output>
+                <output id="ended">
+                    {Object.entries(variant?.outcomes ?? {})
+                        .map(([how, count]) => `${counted(count, "boot")} ${how}`)
+                        .join(", ")}
+                </output>
             </div>
             <div class="sheet">
-                {table === "boots" ? <Table label="Boots" rows={boots} columns={ofBoots} key="boots" /> : <Table label={`Spread of ${table}`} rows={rows} columns={columns} key={table} />}
-                <output class="sum">{table === "boots" ? counted(boots.length, "boot") : counted(rows.length, "row")}{table === "rows" && (variant?.rows.length ?? 0) >= MAX_ROWS ? `: the largest ${MAX_ROWS}` : ""}</output>
+                {table === "boots" ? (
+                    <Table label="Boots" rows={boots} columns={ofBoots} key="boots" />
+                ) : (
+                    <Table label={`Spread of ${table}`} rows={rows} columns={columns} key={table} />
+                )}
+                <output class="sum">
+                    {table === "boots" ? counted(boots.length, "boot") : counted(rows.length, "row")}
+                    {table === "rows" && (variant?.rows.length ?? 0) >= MAX_ROWS ? `: the largest ${MAX_ROWS}` : ""}
+                </output>
             </div>
         </div>
     );
 }
 
 /** Draws a picture that is higher than its place. The canvas is moved by the scrolled distance. */
-function paintScrolled(on: Parameters<typeof paintSpread>[4], scroll: number, paint: (on: Parameters<typeof paintSpread>[4]) => void): void {
+function paintScrolled(
+    on: Parameters<typeof paintSpread>[4],
+    scroll: number,
+    paint: (on: Parameters<typeof paintSpread>[4]) => void,
+): void {
     if (scroll === 0 || !("translate" in on)) return paint(on);
     const context = on as unknown as CanvasRenderingContext2D;
     context.save();
@@ -140,15 +258,22 @@ function paintScrolled(on: Parameters<typeof paintSpread>[4], scroll: number, pa
 
 /** The words of a comparison's verdict, so that it never depends on colour alone. */
 const CHANGES: Readonly<Record<string, string>> = {
-    less: "▼ less", more: "▲ more", "no-difference": "no difference", "too-noisy": "too noisy to tell", "too-few": "too few boots",
+    less: "▼ less",
+    more: "▲ more",
+    "no-difference": "no difference",
+    "too-noisy": "too noisy to tell",
+    "too-few": "too few boots",
 };
 
 /** The verdict on a comparison of totals, and why there is none. */
 function verdictOf(against: Against): string {
-    if (against.uncountable?.length) return `no verdict: ${against.uncountable.join(" ")} changes what an instruction costs, and these boots count instructions`;
+    if (against.uncountable?.length)
+        return `no verdict: ${against.uncountable.join(" ")} changes what an instruction costs, and these boots count instructions`;
     const { change, p_corrected, ratio } = against.total!;
     const matters = change === "no-difference" && p_corrected !== null && p_corrected <= 0.05;
-    return matters ? `no difference that matters (${signedPercent((ratio?.estimate ?? 1) - 1)}, p = ${p_corrected.toPrecision(2)})` : CHANGES[change] ?? change;
+    return matters
+        ? `no difference that matters (${signedPercent((ratio?.estimate ?? 1) - 1)}, p = ${p_corrected.toPrecision(2)})`
+        : (CHANGES[change] ?? change);
 }
 
 const signedPercent = (share: number): string => `${share < 0 ? "−" : "+"}${percent(Math.abs(share))}`;
@@ -167,35 +292,96 @@ function Compared({ store, bench }: { store: Store; bench: Bench }) {
     const lost = against.not_comparable;
     const set = (change: Partial<typeof state.bench>): void => store.set({ bench: { ...store.state.bench, ...change } });
     const { filter, input } = useFilter(store);
-    const all = useMemo((): Difference[] => [
-        ...(against.total ? [{ kind: "total", name: "total", by: against.total }] : []),
-        ...against.phases.map(one => ({ kind: "phase", ...one })),
-        ...against.rows.map(one => ({ kind: "row", ...one })),
-    ], [against]);
+    const all = useMemo(
+        (): Difference[] => [
+            ...(against.total ? [{ kind: "total", name: "total", by: against.total }] : []),
+            ...against.phases.map(one => ({ kind: "phase", ...one })),
+            ...against.rows.map(one => ({ kind: "row", ...one })),
+        ],
+        [against],
+    );
     const rows = useMemo(() => (filter ? all.filter(row => filter.test(row.name)) : all), [all, filter?.source]);
-    const columns = useMemo((): readonly Column<Difference>[] => [
-        { name: "what", key: row => row.name, show: row => row.name },
-        { name: "kind", key: row => row.kind, show: row => row.kind, width: "5em" },
-        { name: "difference", key: row => Math.abs(row.by.difference.estimate), show: row => figure(row.by.difference.estimate, unit), isNumber: true, width: "8em" },
-        { name: "interval", key: row => row.by.difference.high - row.by.difference.low, show: row => range(row.by.difference, unit), isNumber: true, width: "14em", isSpare: true },
-        { name: "ratio", key: row => row.by.ratio?.estimate ?? 0, show: row => row.by.ratio?.estimate.toFixed(4) ?? "", isNumber: true, width: "8em" },
-        { name: "p, corrected", key: row => -(row.by.p_corrected ?? 2), show: row => (row.by.p_corrected === null ? "" : row.by.p_corrected.toPrecision(2)), isNumber: true, width: "8em" },
-        { name: "verdict", key: row => row.by.change, show: row => CHANGES[row.by.change] ?? row.by.change, width: "10em" },
-    ], [unit]);
+    const columns = useMemo(
+        (): readonly Column<Difference>[] => [
+            { name: "what", key: row => row.name, show: row => row.name },
+            { name: "kind", key: row => row.kind, show: row => row.kind, width: "5em" },
+            {
+                name: "difference",
+                key: row => Math.abs(row.by.difference.estimate),
+                show: row => figure(row.by.difference.estimate, unit),
+                isNumber: true,
+                width: "8em",
+            },
+            {
+                name: "interval",
+                key: row => row.by.difference.high - row.by.difference.low,
+                show: row => range(row.by.difference, unit),
+                isNumber: true,
+                width: "14em",
+                isSpare: true,
+            },
+            {
+                name: "ratio",
+                key: row => row.by.ratio?.estimate ?? 0,
+                show: row => row.by.ratio?.estimate.toFixed(4) ?? "",
+                isNumber: true,
+                width: "8em",
+            },
+            {
+                name: "p, corrected",
+                key: row => -(row.by.p_corrected ?? 2),
+                show: row => (row.by.p_corrected === null ? "" : row.by.p_corrected.toPrecision(2)),
+                isNumber: true,
+                width: "8em",
+            },
+            { name: "verdict", key: row => row.by.change, show: row => CHANGES[row.by.change] ?? row.by.change, width: "10em" },
+        ],
+        [unit],
+    );
     store.target = {
-        rows: () => [["kind", "name", "difference_ns", "low_ns", "high_ns", "ratio", "p_corrected", "change"], ...rows.map(({ kind, name, by }) => [kind, name, by.difference.estimate, by.difference.low, by.difference.high, by.ratio?.estimate ?? "", by.p_corrected ?? "", by.change])],
+        rows: () => [
+            ["kind", "name", "difference_ns", "low_ns", "high_ns", "ratio", "p_corrected", "change"],
+            ...rows.map(({ kind, name, by }) => [
+                kind,
+                name,
+                by.difference.estimate,
+                by.difference.low,
+                by.difference.high,
+                by.ratio?.estimate ?? "",
+                by.p_corrected ?? "",
+                by.change,
+            ]),
+        ],
     };
     return (
         <div class="bench">
             <div class="tools">
-                <label>variant <select id="variant" value={against.variant} onChange={event => set({ variant: Number(event.currentTarget.value) })}>{comparisons.map(one => <option key={one.variant} value={one.variant}>{variants[one.variant]?.name}</option>)}</select></label>
+                <label>
+                    variant{" "}
+                    <select id="variant" value={against.variant} onChange={event => set({ variant: Number(event.currentTarget.value) })}>
+                        {comparisons.map(one => (
+                            <option key={one.variant} value={one.variant}>
+                                {variants[one.variant]?.name}
+                            </option>
+                        ))}
+                    </select>
+                </label>
                 <span>against {variants[0]?.name}</span>
                 {input}
-                <output id="change" data-ns={against.total?.difference.estimate ?? ""}>{against.total ? `${text(against.total.difference.estimate, unit)}: ${verdictOf(against)}` : "no round has a boot of both that reached its end mark"}</output>
+                <output id="change" data-ns={against.total?.difference.estimate ?? ""}>
+                    {against.total
+                        ? `${text(against.total.difference.estimate, unit)}: ${verdictOf(against)}`
+                        : "no round has a boot of both that reached its end mark"}
+                </output>
             </div>
             <div class="sheet">
                 <Table label="Differences" rows={rows} columns={columns} />
-                <output class="sum">{counted(rows.length, "row")}{lost ? `; not comparable: ${variants[lost.without_trace]?.name} has no trace (${counted(lost.phases, "phase")}, ${counted(lost.rows, "row")})` : ""}</output>
+                <output class="sum">
+                    {counted(rows.length, "row")}
+                    {lost
+                        ? `; not comparable: ${variants[lost.without_trace]?.name} has no trace (${counted(lost.phases, "phase")}, ${counted(lost.rows, "row")})`
+                        : ""}
+                </output>
             </div>
         </div>
     );
@@ -225,35 +411,83 @@ function Sweep({ store, bench, palette }: { store: Store; bench: Bench; palette:
     const set = (change: Partial<typeof state.bench>): void => store.set({ bench: { ...store.state.bench, ...change } });
     const rows = useMemo(() => (filter ? slice.rows.filter(one => filter.test(one.name)) : slice.rows), [slice, filter?.source]);
     const measured = useMemo(() => (row ? dots(bench, slice, row) : []), [bench, slice, row]);
-    const columns = useMemo((): readonly Column<Growth>[] => [
-        { name: "row", key: one => one.name, show: one => one.name },
-        { name: "grows as", key: one => one.slope, show: one => lawOf(one, slice, unit), isNumber: true, width: "26em" },
-        ...(slice.rows[0]?.predicted ?? []).map((predicted, i): Column<Growth> => ({
-            name: `at ${predicted.size}${slice.unit ? ` ${slice.unit}` : ""}`, isNumber: true, width: "13em",
-            key: one => one.predicted[i]?.time ?? 0,
-            show: one => {
-                const there = one.predicted[i];
-                return there ? <span data-ns={there.time}>{text(there.time, unit)}{there.band === null ? "" : ` ±${text(there.band, unit)}`}</span> : "";
-            },
-        })),
-    ], [slice, unit]);
+    const columns = useMemo(
+        (): readonly Column<Growth>[] => [
+            { name: "row", key: one => one.name, show: one => one.name },
+            { name: "grows as", key: one => one.slope, show: one => lawOf(one, slice, unit), isNumber: true, width: "26em" },
+            ...(slice.rows[0]?.predicted ?? []).map(
+                (predicted, i): Column<Growth> => ({
+                    name: `at ${predicted.size}${slice.unit ? ` ${slice.unit}` : ""}`,
+                    isNumber: true,
+                    width: "13em",
+                    key: one => one.predicted[i]?.time ?? 0,
+                    show: one => {
+                        const there = one.predicted[i];
+                        return there ? (
+                            <span data-ns={there.time}>
+                                {text(there.time, unit)}
+                                {there.band === null ? "" : ` ±${text(there.band, unit)}`}
+                            </span>
+                        ) : (
+                            ""
+                        );
+                    },
+                }),
+            ),
+        ],
+        [slice, unit],
+    );
     const paint = (on: Parameters<typeof paintGrowth>[5], width: number, height: number): void => {
         if (row) paintGrowth(row, measured, slice.unit, unit, palette, on, width, height);
     };
     store.target = {
         draw: { ...size.current, on: surface => paint(surface, size.current.width, size.current.height) },
-        rows: () => [["row", "law", "base_ns", "slope_ns", "slope_error_ns", "size", "kind", "time_ns", "band_ns"], ...rows.flatMap(one => [
-            ...one.points.map(point => [one.name, one.law, one.base, one.slope, one.slope_error ?? "", point.size, "measured", point.mean, ""]),
-            ...one.predicted.map(point => [one.name, one.law, one.base, one.slope, one.slope_error ?? "", point.size, "predicted", point.time, point.band ?? ""]),
-        ])],
+        rows: () => [
+            ["row", "law", "base_ns", "slope_ns", "slope_error_ns", "size", "kind", "time_ns", "band_ns"],
+            ...rows.flatMap(one => [
+                ...one.points.map(point => [
+                    one.name,
+                    one.law,
+                    one.base,
+                    one.slope,
+                    one.slope_error ?? "",
+                    point.size,
+                    "measured",
+                    point.mean,
+                    "",
+                ]),
+                ...one.predicted.map(point => [
+                    one.name,
+                    one.law,
+                    one.base,
+                    one.slope,
+                    one.slope_error ?? "",
+                    point.size,
+                    "predicted",
+                    point.time,
+                    point.band ?? "",
+                ]),
+            ]),
+        ],
     };
     if (!row) return <p class="note">Nothing was measured along {titleOf(slice)}.</p>;
     return (
         <div class="bench">
             <div class="tools">
-                <label>growing with <select id="slice" value={laws.indexOf(slice)} onChange={event => set({ slice: Number(event.currentTarget.value) })}>{laws.map((one, i) => <option key={i} value={i}>{titleOf(one)}</option>)}</select></label>
+                <label>
+                    growing with{" "}
+                    <select id="slice" value={laws.indexOf(slice)} onChange={event => set({ slice: Number(event.currentTarget.value) })}>
+                        {laws.map((one, i) => (
+                            <option key={i} value={i}>
+                                {titleOf(one)}
+                            </option>
+                        ))}
+                    </select>
+                </label>
                 {input}
-                <output id="law" data-row={row.name}>{row.name}: {lawOf(row, slice, unit)}</output>
+                <output id="law" data-row={row.name}>
+                    {row.name}: {lawOf(row, slice, unit)}
+                </output>
             </div>
             <div class="growth">
                 <Canvas
@@ -264,18 +498,62 @@ function Sweep({ store, bench, palette }: { store: Store; bench: Bench; palette:
                         paint(on, width, height);
                     }}
                 />
-                <div class="points" tabIndex={0} role="region" aria-label={`Points of ${row.name}`}><table class="plain" id="points">
-                    <caption class="unseen">Points of {row.name}</caption>
-                    <thead><tr><th scope="col">size</th><th scope="col" class="n">mean</th><th scope="col" class="n">model</th><th scope="col" class="n">boots</th></tr></thead>
-                    <tbody>
-                        {row.points.map(point => <tr key={point.size}><th scope="row">{point.size} {slice.unit}</th><td class="n">{figure(point.mean, unit)}</td><td class="n">{figure(at(row, point.size), unit)}</td><td class="n">{point.boots}</td></tr>)}
-                        {row.predicted.map(one => <tr key={`p${one.size}`}><th scope="row">{one.size} {slice.unit} (predicted)</th><td class="n">–</td><td class="n">{text(one.time, unit)}{one.band === null ? "" : ` ±${text(one.band, unit)}`}</td><td class="n">0</td></tr>)}
-                    </tbody>
-                </table></div>
+                <div class="points" tabIndex={0} role="region" aria-label={`Points of ${row.name}`}>
+                    <table class="plain" id="points">
+                        <caption class="unseen">Points of {row.name}</caption>
+                        <thead>
+                            <tr>
+                                <th scope="col">size</th>
+                                <th scope="col" class="n">
+                                    mean
+                                </th>
+                                <th scope="col" class="n">
+                                    model
+                                </th>
+                                <th scope="col" class="n">
+                                    boots
+                                </th>
+                            </tr>
+                        </thead>
+                        <tbody>
+                            {row.points.map(point => (
+                                <tr key={point.size}>
+                                    <th scope="row">
+                                        {point.size} {slice.unit}
+                                    </th>
+                                    <td class="n">{figure(point.mean, unit)}</td>
+                                    <td class="n">{figure(at(row, point.size), unit)}</td>
+                                    <td class="n">{point.boots}</td>
+                                </tr>
+                            ))}
+                            {row.predicted.map(one => (
+                                <tr key={`p${one.size}`}>
+                                    <th scope="row">
+                                        {one.size} {slice.unit} (predicted)
+                                    </th>
+                                    <td class="n">–</td>
+                                    <td class="n">
+                                        {text(one.time, unit)}
+                                        {one.band === null ? "" : ` ±${text(one.band, unit)}`}
+                                    </td>
+                                    <td class="n">0</td>
+                                </tr>
+                            ))}
+                        </tbody>
+                    </table>
+                </div>
             </div>
             <div class="sheet">
-                <Table label="How rows grow" rows={rows} columns={columns} onPick={one => set({ row: one.name })} isPicked={one => one === row} />
-                <output class="sum">{counted(rows.length, "row")}; {slice.level} more are not seen to grow</output>
+                <Table
+                    label="How rows grow"
+                    rows={rows}
+                    columns={columns}
+                    onPick={one => set({ row: one.name })}
+                    isPicked={one => one === row}
+                />
+                <output class="sum">
+                    {counted(rows.length, "row")}; {slice.level} more are not seen to grow
+                </output>
             </div>
         </div>
     );

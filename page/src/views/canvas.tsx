@@ -8,7 +8,12 @@ interface Props {
     /** The height of the whole drawing. It scrolls if that is more than fits. */
     readonly contentHeight: number;
     readonly draw: (on: Surface, width: number, height: number, scroll: number) => void;
-    readonly onPointer?: (kind: "down" | "move" | "up" | "leave" | "double", event: PointerEvent | MouseEvent, x: number, y: number) => void;
+    readonly onPointer?: (
+        kind: "down" | "move" | "up" | "leave" | "double",
+        event: PointerEvent | MouseEvent,
+        x: number,
+        y: number,
+    ) => void;
     /** Returns true if it used the event. The page then does not scroll. */
     readonly onWheel?: (event: WheelEvent, x: number) => boolean;
     /** Two fingers: the factor by which they moved apart, the centre, and the distance that they moved. */
@@ -83,7 +88,8 @@ export function Canvas(props: Props) {
         const box = frame.current;
         if (!box || !scrollTo) return;
         if (scrollTo.top < box.scrollTop + 20) box.scrollTop = Math.max(scrollTo.top - 20, 0);
-        else if (scrollTo.top + scrollTo.height > box.scrollTop + box.clientHeight) box.scrollTop = scrollTo.top + scrollTo.height - box.clientHeight + 10;
+        else if (scrollTo.top + scrollTo.height > box.scrollTop + box.clientHeight)
+            box.scrollTop = scrollTo.top + scrollTo.height - box.clientHeight + 10;
     }, [scrollTo?.top, scrollTo?.height]);
 
     const pointer = (kind: "down" | "move" | "up" | "leave" | "double") => (event: PointerEvent | MouseEvent) => {
@@ -106,9 +112,18 @@ export function Canvas(props: Props) {
 
     return (
         <div
-            ref={frame} class={`canvas ${props.class ?? ""}`} onScroll={paint}
-            onPointerDown={pointer("down")} onPointerMove={pointer("move")} onPointerUp={pointer("up")} onPointerCancel={pointer("up")}
-            onPointerLeave={pointer("leave")} onDblClick={pointer("double")} tabIndex={0} role="region" aria-label={props.label}
+            ref={frame}
+            class={`canvas ${props.class ?? ""}`}
+            onScroll={paint}
+            onPointerDown={pointer("down")}
+            onPointerMove={pointer("move")}
+            onPointerUp={pointer("up")}
+            onPointerCancel={pointer("up")}
+            onPointerLeave={pointer("leave")}
+            onDblClick={pointer("double")}
+            tabIndex={0}
+            role="region"
+            aria-label={props.label}
         >
             <canvas ref={canvas} role="img" aria-label={props.label} />
             <div style={{ height: `${Math.max(props.contentHeight - size.height, 0)}px` }} />

@@ -9,7 +9,11 @@ interface Props<T extends string> {
 export function Choice<T extends string>({ label, all, is, pick }: Props<T>) {
     return (
         <span class="choice" role="group" aria-label={label}>
-            {all.map(([one, text]) => <button type="button" key={one} aria-pressed={one === is} onClick={() => pick(one)}>{text}</button>)}
+            {all.map(([one, text]) => (
+                <button type="button" key={one} aria-pressed={one === is} onClick={() => pick(one)}>
+                    {text}
+                </button>
+            ))}
         </span>
     );
 }

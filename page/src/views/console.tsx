@@ -4,7 +4,7 @@ import type { ConsoleLine } from "../data/boot";
 import { atStep, counted } from "../lib/time";
 import { expression, type Selection, type Store } from "../state";
 import { Choice } from "./choice";
-import { Table, type Column } from "./table";
+import { type Column, Table } from "./table";
 
 interface Line extends ConsoleLine {
     readonly no: number;
@@ -20,15 +20,27 @@ export function Console({ store }: { store: Store }) {
     const isLog = source === "log";
     const all = useMemo((): Line[] => lines.map((line, no) => ({ ...line, no })), [lines]);
     const selected = store.selected();
-    const isPicked = (line: Line): boolean => selected !== undefined && line.at !== undefined && line.at >= selected.from && line.at <= selected.to;
+    const isPicked = (line: Line): boolean =>
+        selected !== undefined && line.at !== undefined && line.at >= selected.from && line.at <= selected.to;
     const near = selected ? lastAt(lines, selected.from) : undefined;
-    const columns = useMemo((): readonly Column<Line>[] => [
-        {
-            name: "line", key: line => line.no, isNumber: false,
-            show: line => <span class={find?.test(line.text) ? "line found" : "line"}>{line.text || " "}</span>,
-        },
-        { name: isLog ? "stamp" : "arrived", key: line => -(line.at ?? 0), show: line => (line.at === undefined ? "" : atStep(line.at, 1e3, boot.unit)), isNumber: true, width: "9em" },
-    ], [find?.source, boot.unit, isLog]);
+    const columns = useMemo(
+        (): readonly Column<Line>[] => [
+            {
+                name: "line",
+                key: line => line.no,
+                isNumber: false,
+                show: line => <span class={find?.test(line.text) ? "line found" : "line"}>{line.text || " "}</span>,
+            },
+            {
+                name: isLog ? "stamp" : "arrived",
+                key: line => -(line.at ?? 0),
+                show: line => (line.at === undefined ? "" : atStep(line.at, 1e3, boot.unit)),
+                isNumber: true,
+                width: "9em",
+            },
+        ],
+        [find?.source, boot.unit, isLog],
+    );
     store.target = { rows: () => [["at_ns", "line"], ...lines.map(line => [line.at ?? "", line.text])] };
     const more = isLog ? 0 : (boot.facts?.console_lines ?? 0) - lines.length;
     const unstamped = lines.filter(line => line.at === undefined).length;
@@ -38,15 +50,38 @@ export function Console({ store }: { store: Store }) {
         if (line.at === undefined) return;
         store.set({ selection: ofLine(lines, line.no) });
     };
-    if (lines.length === 0) return <p class="note">{boot.isWhole ? "No console was recorded, and no log of the kernel." : "The console is read last."}</p>;
+    if (lines.length === 0)
+        return <p class="note">{boot.isWhole ? "No console was recorded, and no log of the kernel." : "The console is read last."}</p>;
     return (
         <div class="console-view">
             {log.length > 0 && boot.console.length > 0 ? (
-                <div class="tools"><Choice label="lines of" all={[["console", "console"], ["log", "kernel's log"]] as const} is={source} pick={lines => store.set({ lines })} /></div>
+                <div class="tools">
+                    <Choice
+                        label="lines of"
+                        all={
+                            [
+                                ["console", "console"],
+                                ["log", "kernel's log"],
+                            ] as const
+                        }
+                        is={source}
+                        pick={lines => store.set({ lines })}
+                    />
+                </div>
             ) : null}
             <p class="faint note">
-                {isLog ? `${boot.console.length === 0 ? "The serial console is empty. " : ""}${counted(lines.length, "line")} of the kernel's log, by its own stamps${unstamped > 0 ? `; ${counted(unstamped, "line")} without a stamp ${unstamped === 1 ? "is" : "are"} where the kernel logged ${unstamped === 1 ? "it" : "them"}` : ""}` : `${counted(lines.length, "line")}, each stamped when its first byte arrived`}{more > 0 ? `; ${counted(more, "line")} in the middle are only in the recording` : ""}.
-                {find ? ` ${matches === 0 ? "No line matches." : `${counted(matches, "line")} found; Enter goes from one to the next.`}` : ""} {selected ? <><button type="button" class="link" onClick={() => store.set({ view: "tracks" })}>the selection in the tracks</button></> : null}
+                {isLog
+                    ? `${boot.console.length === 0 ? "The serial console is empty. " : ""}${counted(lines.length, "line")} of the kernel's log, by its own stamps${unstamped > 0 ? `; ${counted(unstamped, "line")} without a stamp ${unstamped === 1 ? "is" : "are"} where the kernel logged ${unstamped === 1 ? "it" : "them"}` : ""}`
+                    : `${counted(lines.length, "line")}, each stamped when its first byte arrived`}
+                {more > 0 ? `; ${counted(more, "line")} in the middle are only in the recording` : ""}.
+                {find
+                    ? ` ${matches === 0 ? "No line matches." : `${counted(matches, "line")} found; Enter goes from one to the next.`}`
+                    : ""}{" "}
+                {selected ? (
+                    <button type="button" class="link" onClick={() => store.set({ view: "tracks" })}>
+                        the selection in the tracks
+                    </button>
+                ) : null}
             </p>
             {read === "" ? null : <p class="line whole">{read}</p>}
             <Table label="Console" rows={all} columns={columns} onPick={pick} isPicked={isPicked} inSight={near} />

@@ -2,8 +2,8 @@
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import type { Boot } from "../data/boot";
-import { counted, difference, exact, short, whole, type Whole } from "../lib/time";
-import { causesOf, whyIt, whyStay, whyWait, type Cause } from "../lib/explain";
+import { type Cause, causesOf, whyIt, whyStay, whyWait } from "../lib/explain";
+import { counted, difference, exact, short, type Whole, whole } from "../lib/time";
 import type { Store } from "../state";
 import { SpanTable } from "./places";
 
@@ -33,12 +33,27 @@ export function Details({ store, isHinting = false }: { store: Store; isHinting?
             case "instant":
                 return <InstantDetails store={store} instant={selection.instant} />;
             case "range":
-                return <><h2>{selection.title ?? "Range"}</h2><Figures boot={boot} of={[["length", Math.round(selection.to - selection.from)], ["from", Math.round(selection.from)], ["to", Math.round(selection.to)]]} /><Causes store={store} from={selection.from} to={selection.to} /></>;
+                return (
+                    <>
+                        <h2>{selection.title ?? "Range"}</h2>
+                        <Figures
+                            boot={boot}
+                            of={[
+                                ["length", Math.round(selection.to - selection.from)],
+                                ["from", Math.round(selection.from)],
+                                ["to", Math.round(selection.to)],
+                            ]}
+                        />
+                        <Causes store={store} from={selection.from} to={selection.to} />
+                    </>
+                );
         }
     })();
     return (
         <aside class="details" aria-label="Selection">
-            <button type="button" class="close" aria-label="clear the selection" onClick={() => store.set({ selection: undefined })}>×</button>
+            <button type="button" class="close" aria-label="clear the selection" onClick={() => store.set({ selection: undefined })}>
+                ×
+            </button>
             {inner}
         </aside>
     );
@@ -50,17 +65,34 @@ function Hints() {
             <h2>Nothing is selected</h2>
             <ul class="list">
                 <li>Click on a span, or search its name: what it is, and whom the boot waited for in it.</li>
-                <li>Whom did the boot wait for <strong>between two spans</strong>? Click on one, and with shift on the other.</li>
+                <li>
+                    Whom did the boot wait for <strong>between two spans</strong>? Click on one, and with shift on the other.
+                </li>
                 <li>Or drag along the axis of time.</li>
-                <li><kbd>]</kbd> goes along the boot path, step by step.</li>
-                <li><kbd>?</kbd> lists all keys.</li>
+                <li>
+                    <kbd>]</kbd> goes along the boot path, step by step.
+                </li>
+                <li>
+                    <kbd>?</kbd> lists all keys.
+                </li>
             </ul>
         </aside>
     );
 }
 
 function Figures({ boot, of }: { boot: Boot; of: readonly (readonly [string, Whole])[] }) {
-    return <dl class="figures">{of.map(([label, time]) => <div key={label}><dt>{label}</dt><dd data-ns={String(time)} title={exact(time, boot.unit)}>{short(time, boot.unit)} <span class="faint">{exact(time, boot.unit)}</span></dd></div>)}</dl>;
+    return (
+        <dl class="figures">
+            {of.map(([label, time]) => (
+                <div key={label}>
+                    <dt>{label}</dt>
+                    <dd data-ns={String(time)} title={exact(time, boot.unit)}>
+                        {short(time, boot.unit)} <span class="faint">{exact(time, boot.unit)}</span>
+                    </dd>
+                </div>
+            ))}
+        </dl>
+    );
 }
 
 function SpanDetails({ store, span }: { store: Store; span: number }) {
@@ -71,37 +103,111 @@ function SpanDetails({ store, span }: { store: Store; span: number }) {
     const parents = boot.parents();
     for (let at = parents[span]!; at > 0 && around.length < 200; at = parents[at - 1]!) around.push(at - 1);
     const [from, to] = [boot.spans.start[span]!, boot.spans.end[span]!];
-    const waits = boot.waitsOf(track?.id ?? -1).filter(wait => wait.from >= from && wait.from < to).sort((a, b) => b.until - b.from - (a.until - a.from));
+    const waits = boot
+        .waitsOf(track?.id ?? -1)
+        .filter(wait => wait.from >= from && wait.from < to)
+        .sort((a, b) => b.until - b.from - (a.until - a.from));
     const label = boot.spans.label[span]!;
     const thing = boot.labels[label]?.thing ?? 0;
     return (
         <>
             <h2>{boot.spanName(span)}</h2>
-            <p class="faint">{boot.spanKind(span)} on {track?.label}</p>
-            <Figures boot={boot} of={[["length", length], ["start", start]]} />
+            <p class="faint">
+                {boot.spanKind(span)} on {track?.label}
+            </p>
+            <Figures
+                boot={boot}
+                of={[
+                    ["length", length],
+                    ["start", start],
+                ]}
+            />
             <p class="actions">
-                <button type="button" onClick={() => store.zoomToSelected()}>zoom to it (f)</button>
-                {store.state.view === "tracks" ? null : <button type="button" onClick={() => { store.set({ view: "tracks" }); store.zoomToSelected(); }}>in the tracks</button>}
-                <button type="button" onClick={() => store.set({ view: "console" })}>the console then</button>
-                <button type="button" onClick={() => goToStep(store, from, to)}>the boot path here</button>
-                <button type="button" onClick={() => store.set({ view: "merged", merged: { ...store.state.merged, way: "sandwich", of_function: boot.spanName(span) } })}>callers and callees</button>
-                {thing > 0 ? <button type="button" onClick={() => store.set({ selection: { kind: "thing", thing, name: boot.spanName(span) } })}>all of its kind</button> : null}
+                <button type="button" onClick={() => store.zoomToSelected()}>
+                    zoom to it (f)
+                </button>
+                {store.state.view === "tracks" ? null : (
+                    <button
+                        type="button"
+                        onClick={() => {
+                            store.set({ view: "tracks" });
+                            store.zoomToSelected();
+                        }}
+                    >
+                        in the tracks
+                    </button>
+                )}
+                <button type="button" onClick={() => store.set({ view: "console" })}>
+                    the console then
+                </button>
+                <button type="button" onClick={() => goToStep(store, from, to)}>
+                    the boot path here
+                </button>
+                <button
+                    type="button"
+                    onClick={() =>
+                        store.set({ view: "merged", merged: { ...store.state.merged, way: "sandwich", of_function: boot.spanName(span) } })
+                    }
+                >
+                    callers and callees
+                </button>
+                {thing > 0 ? (
+                    <button type="button" onClick={() => store.set({ selection: { kind: "thing", thing, name: boot.spanName(span) } })}>
+                        all of its kind
+                    </button>
+                ) : null}
             </p>
             <p>
-                {store.state.anchor === span
-                    ? <>Now search the other span, or click on it: the time between the two is selected. <button type="button" onClick={() => store.set({ anchor: undefined })}>cancel</button></>
-                    : <button type="button" onClick={() => { store.set({ anchor: span }); document.querySelector<HTMLInputElement>("#find")?.select(); }}>the time between this and another span…</button>}
+                {store.state.anchor === span ? (
+                    <>
+                        Now search the other span, or click on it: the time between the two is selected.{" "}
+                        <button type="button" onClick={() => store.set({ anchor: undefined })}>
+                            cancel
+                        </button>
+                    </>
+                ) : (
+                    <button
+                        type="button"
+                        onClick={() => {
+                            store.set({ anchor: span });
+                            document.querySelector<HTMLInputElement>("#find")?.select();
+                        }}
+                    >
+                        the time between this and another span…
+                    </button>
+                )}
             </p>
             <Causes store={store} from={from} to={to} />
             <Neighbours store={store} span={span} />
-            {around.length > 0 ? <><h3>Inside of</h3><ul class="list">{around.map(outer => <li key={outer}><button type="button" class="pick" onClick={() => store.select({ kind: "span", span: outer })}>{boot.spanName(outer)}</button> {short(boot.spanLength(outer), boot.unit)}</li>)}</ul></> : null}
+            {around.length > 0 ? (
+                <>
+                    <h3>Inside of</h3>
+                    <ul class="list">
+                        {around.map(outer => (
+                            <li key={outer}>
+                                <button type="button" class="pick" onClick={() => store.select({ kind: "span", span: outer })}>
+                                    {boot.spanName(outer)}
+                                </button>{" "}
+                                {short(boot.spanLength(outer), boot.unit)}
+                            </li>
+                        ))}
+                    </ul>
+                </>
+            ) : null}
             {waits.length > 0 ? (
                 <>
                     <h3>Waits that began in it, the longest first</h3>
                     <ul class="list">
                         {waits.slice(0, 50).map((wait, i) => (
                             <li key={i}>
-                                <button type="button" class="pick" onClick={() => store.select({ kind: "range", from: wait.from, to: wait.until })}>{short(wait.until - wait.from, boot.unit)}</button> {whyWait(boot, wait)}
+                                <button
+                                    type="button"
+                                    class="pick"
+                                    onClick={() => store.select({ kind: "range", from: wait.from, to: wait.until })}
+                                >
+                                    {short(wait.until - wait.from, boot.unit)}
+                                </button>{" "}
+                                {whyWait(boot, wait)}
                             </li>
                         ))}
                         {waits.length > 50 ? <li>and {waits.length - 50} more</li> : null}
@@ -121,7 +227,9 @@ function Neighbours({ store, span }: { store: Store; span: number }) {
         { other: neighbours.before, side: "before", from: (other: number) => end[other]!, to: () => start[span]! },
         { other: neighbours.after, side: "after", from: () => end[span]!, to: (other: number) => start[other]! },
     ];
-    const gaps = sides.flatMap(({ other, side, from, to }) => (other === undefined ? [] : [{ other, side, from: from(other), to: to(other) }]));
+    const gaps = sides.flatMap(({ other, side, from, to }) =>
+        other === undefined ? [] : [{ other, side, from: from(other), to: to(other) }],
+    );
     if (gaps.length === 0) return null;
     return (
         <>
@@ -129,8 +237,23 @@ function Neighbours({ store, span }: { store: Store; span: number }) {
             <ul class="list" id="neighbours">
                 {gaps.map(({ other, side, from, to }) => (
                     <li key={side}>
-                        {side}: <button type="button" class="pick" onClick={() => store.select({ kind: "span", span: other })}>{boot.spanName(other)}</button>
-                        {to > from ? <>, and between the two <button type="button" class="pick" data-ns={to - from} onClick={() => store.select(store.between(span, other))}>{short(to - from, boot.unit)}</button></> : null}
+                        {side}:{" "}
+                        <button type="button" class="pick" onClick={() => store.select({ kind: "span", span: other })}>
+                            {boot.spanName(other)}
+                        </button>
+                        {to > from ? (
+                            <>
+                                , and between the two{" "}
+                                <button
+                                    type="button"
+                                    class="pick"
+                                    data-ns={to - from}
+                                    onClick={() => store.select(store.between(span, other))}
+                                >
+                                    {short(to - from, boot.unit)}
+                                </button>
+                            </>
+                        ) : null}
                     </li>
                 ))}
             </ul>
@@ -149,11 +272,23 @@ function InstantDetails({ store, instant: index }: { store: Store; instant: numb
             <p class="faint">{boot.instants.lanes[one.lane]?.name}</p>
             <Figures boot={boot} of={[...length, ["start", one.from]]} />
             <p class="actions">
-                <button type="button" onClick={() => store.zoomToSelected()}>zoom to it (f)</button>
-                <button type="button" onClick={() => store.set({ view: "console" })}>the console then</button>
-                <button type="button" onClick={() => goToStep(store, one.from)}>the boot path here</button>
+                <button type="button" onClick={() => store.zoomToSelected()}>
+                    zoom to it (f)
+                </button>
+                <button type="button" onClick={() => store.set({ view: "console" })}>
+                    the console then
+                </button>
+                <button type="button" onClick={() => goToStep(store, one.from)}>
+                    the boot path here
+                </button>
             </p>
-            {one.more.length > 0 ? <ul class="list">{one.more.map((text, i) => <li key={i}>{text}</li>)}</ul> : null}
+            {one.more.length > 0 ? (
+                <ul class="list">
+                    {one.more.map((text, i) => (
+                        <li key={i}>{text}</li>
+                    ))}
+                </ul>
+            ) : null}
         </>
     );
 }
@@ -168,18 +303,53 @@ function Causes({ store, from, to }: { store: Store; from: number; to: number })
     const shown = causes.filter(cause => cause.isOwn || !rest.includes(cause));
     const restTime = rest.reduce((sum, cause) => sum + cause.time, 0);
     const ways = ({ ways, time }: Cause): ComponentChildren => {
-        const texts = ways.slice(0, MAX_WAYS).filter(way => way.time >= time * MIN_PART).map(way => `${whyIt(boot, way.longest)}${way.steps > 1 ? ` (${counted(way.steps, "step")}, the longest ${short(way.most, boot.unit)})` : ""}`);
-        return texts.length === 1 ? texts[0] : <ul>{texts.map((text, i) => <li key={i}>{short(ways[i]!.time, boot.unit)} {text}</li>)}{ways.length > texts.length ? <li>and {ways.length - texts.length} more</li> : null}</ul>;
+        const texts = ways
+            .slice(0, MAX_WAYS)
+            .filter(way => way.time >= time * MIN_PART)
+            .map(
+                way =>
+                    `${whyIt(boot, way.longest)}${way.steps > 1 ? ` (${counted(way.steps, "step")}, the longest ${short(way.most, boot.unit)})` : ""}`,
+            );
+        return texts.length === 1 ? (
+            texts[0]
+        ) : (
+            <ul>
+                {texts.map((text, i) => (
+                    <li key={i}>
+                        {short(ways[i]!.time, boot.unit)} {text}
+                    </li>
+                ))}
+                {ways.length > texts.length ? <li>and {ways.length - texts.length} more</li> : null}
+            </ul>
+        );
     };
-    const time = (cause: Cause): ComponentChildren => <button type="button" class="pick" data-ns={cause.time} onClick={() => goToStep(store, cause.ways[0]!.longest.from)}>{short(cause.time, boot.unit)}</button>;
+    const time = (cause: Cause): ComponentChildren => (
+        <button type="button" class="pick" data-ns={cause.time} onClick={() => goToStep(store, cause.ways[0]!.longest.from)}>
+            {short(cause.time, boot.unit)}
+        </button>
+    );
     return (
         <>
             <h3>Whom the boot waited for meanwhile</h3>
             <ul class="list causes">
-                {shown.map((cause, i) => cause.isOwn
-                    ? <li key={i} class="own">{others.length > 0 ? "" : "nobody: "}{time(cause)} {boot.track(cause.track)?.label} ran itself.</li>
-                    : <li key={i}>{time(cause)} <strong>{boot.track(cause.track)?.label}</strong>{workOf(boot, cause, from, to)}: {ways(cause)}</li>)}
-                {rest.length > 0 ? <li>and {counted(rest.length, "cause")} more, in all <span data-ns={restTime}>{short(restTime, boot.unit)}</span></li> : null}
+                {shown.map((cause, i) =>
+                    cause.isOwn ? (
+                        <li key={i} class="own">
+                            {others.length > 0 ? "" : "nobody: "}
+                            {time(cause)} {boot.track(cause.track)?.label} ran itself.
+                        </li>
+                    ) : (
+                        <li key={i}>
+                            {time(cause)} <strong>{boot.track(cause.track)?.label}</strong>
+                            {workOf(boot, cause, from, to)}: {ways(cause)}
+                        </li>
+                    ),
+                )}
+                {rest.length > 0 ? (
+                    <li>
+                        and {counted(rest.length, "cause")} more, in all <span data-ns={restTime}>{short(restTime, boot.unit)}</span>
+                    </li>
+                ) : null}
             </ul>
         </>
     );
@@ -213,17 +383,52 @@ function StayDetails({ store, stay: index }: { store: Store; stay: number }) {
     if (!stay) return <p>Not read yet.</p>;
     return (
         <>
-            <h2>Step {index + 1} of {boot.stays.length}</h2>
+            <h2>
+                Step {index + 1} of {boot.stays.length}
+            </h2>
             <p class="actions">
-                <button type="button" disabled={index === 0} onClick={() => store.select({ kind: "stay", stay: index - 1 })}>◂ back ([)</button>
-                <button type="button" disabled={index + 1 >= boot.stays.length} onClick={() => store.select({ kind: "stay", stay: index + 1 })}>forwards (]) ▸</button>
-                <button type="button" onClick={() => store.zoomToSelected()}>zoom to it (f)</button>
-                {store.cameFrom ? <button type="button" onClick={() => store.select(store.cameFrom)}>back to the time selected before</button> : null}
+                <button type="button" disabled={index === 0} onClick={() => store.select({ kind: "stay", stay: index - 1 })}>
+                    ◂ back ([)
+                </button>
+                <button
+                    type="button"
+                    disabled={index + 1 >= boot.stays.length}
+                    onClick={() => store.select({ kind: "stay", stay: index + 1 })}
+                >
+                    forwards (]) ▸
+                </button>
+                <button type="button" onClick={() => store.zoomToSelected()}>
+                    zoom to it (f)
+                </button>
+                {store.cameFrom ? (
+                    <button type="button" onClick={() => store.select(store.cameFrom)}>
+                        back to the time selected before
+                    </button>
+                ) : null}
             </p>
-            <Figures boot={boot} of={[["length", stay.exact?.length ?? stay.to - stay.from], ["start", stay.exact?.from ?? stay.from]]} />
+            <Figures
+                boot={boot}
+                of={[
+                    ["length", stay.exact?.length ?? stay.to - stay.from],
+                    ["start", stay.exact?.from ?? stay.from],
+                ]}
+            />
             <h3>Why the time is here</h3>
-            <ul class="list why" aria-live="polite">{whyStay(boot, stay).map((text, i) => <li key={i}>{text}</li>)}</ul>
-            {inIt.length > 0 ? <><h3>What {boot.track(stay.owner.track)?.label} did in it</h3><ul class="list" id="did">{inIt.map(span => <Part key={span} store={store} span={span} part={boot.partOf(span, stay.from, stay.to)} />)}</ul></> : null}
+            <ul class="list why" aria-live="polite">
+                {whyStay(boot, stay).map((text, i) => (
+                    <li key={i}>{text}</li>
+                ))}
+            </ul>
+            {inIt.length > 0 ? (
+                <>
+                    <h3>What {boot.track(stay.owner.track)?.label} did in it</h3>
+                    <ul class="list" id="did">
+                        {inIt.map(span => (
+                            <Part key={span} store={store} span={span} part={boot.partOf(span, stay.from, stay.to)} />
+                        ))}
+                    </ul>
+                </>
+            ) : null}
         </>
     );
 }
@@ -234,7 +439,10 @@ function Part({ store, span, part }: { store: Store; span: number; part: number 
     const whole = boot.spanLength(span);
     return (
         <li data-ns={part}>
-            <button type="button" class="pick" onClick={() => store.select({ kind: "span", span })}>{boot.spanName(span)}</button> {short(part, boot.unit)}
+            <button type="button" class="pick" onClick={() => store.select({ kind: "span", span })}>
+                {boot.spanName(span)}
+            </button>{" "}
+            {short(part, boot.unit)}
             {Number(whole) > part ? <span class="faint"> of {short(whole, boot.unit)}</span> : null}
         </li>
     );
@@ -251,7 +459,16 @@ function OnlyPhase({ store, name }: { store: Store; name: string }) {
     return (
         <>
             <p>No span and no thread stands for it: no evidence says more of this time than its phase.</p>
-            <ul class="list">{phases.map((phase, i) => <li key={i}><button type="button" class="pick" onClick={() => show(Number(phase.start_ns), Number(phase.end_ns))}>{phase.name}</button> {short(difference(whole(phase.end_ns), whole(phase.start_ns)), boot.unit)}</li>)}</ul>
+            <ul class="list">
+                {phases.map((phase, i) => (
+                    <li key={i}>
+                        <button type="button" class="pick" onClick={() => show(Number(phase.start_ns), Number(phase.end_ns))}>
+                            {phase.name}
+                        </button>{" "}
+                        {short(difference(whole(phase.end_ns), whole(phase.start_ns)), boot.unit)}
+                    </li>
+                ))}
+            </ul>
         </>
     );
 }
@@ -260,19 +477,43 @@ function ThingDetails({ store, thing, name }: { store: Store; thing: number; nam
     const { boot } = store;
     const { spans, count } = useMemo(() => boot.spansOfThing(thing, MAX_PLACES), [boot, boot.version, thing]);
     const stays = useMemo(
-        () => (thing > 0 ? boot.stays.filter(stay => stay.chain.length > 1 && boot.track(stay.owner.track)?.thing === thing).sort((a, b) => b.to - b.from - (a.to - a.from)) : []),
+        () =>
+            thing > 0
+                ? boot.stays
+                      .filter(stay => stay.chain.length > 1 && boot.track(stay.owner.track)?.thing === thing)
+                      .sort((a, b) => b.to - b.from - (a.to - a.from))
+                : [],
         [boot, boot.version, thing],
     );
     return (
         <>
             <h2>{name}</h2>
-            {count > 0 ? <><p class="faint">{counted(count, "place")}{count > spans.length ? `; the longest ${spans.length}` : ""}</p><SpanTable store={store} label={`Places of ${name}`} spans={spans} /></> : null}
+            {count > 0 ? (
+                <>
+                    <p class="faint">
+                        {counted(count, "place")}
+                        {count > spans.length ? `; the longest ${spans.length}` : ""}
+                    </p>
+                    <SpanTable store={store} label={`Places of ${name}`} spans={spans} />
+                </>
+            ) : null}
             {stays.length > 0 ? (
                 <>
                     <h3>Steps of the boot path that waited for it, the longest first</h3>
                     <ul class="list">
                         {stays.slice(0, 200).map(stay => (
-                            <li key={stay.index}><button type="button" class="pick" onClick={() => { store.set({ view: "path" }); store.select({ kind: "stay", stay: stay.index }); }}>{short(stay.to - stay.from, boot.unit)} at {short(stay.from, boot.unit)}</button></li>
+                            <li key={stay.index}>
+                                <button
+                                    type="button"
+                                    class="pick"
+                                    onClick={() => {
+                                        store.set({ view: "path" });
+                                        store.select({ kind: "stay", stay: stay.index });
+                                    }}
+                                >
+                                    {short(stay.to - stay.from, boot.unit)} at {short(stay.from, boot.unit)}
+                                </button>
+                            </li>
                         ))}
                         {stays.length > 200 ? <li>and {stays.length - 200} more</li> : null}
                     </ul>

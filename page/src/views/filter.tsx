@@ -6,8 +6,23 @@ export function Filter({ store }: { store: Store }) {
     const isBroken = filter !== "" && !expression(filter);
     return (
         <>
-            <label>filter <input id="filter" type="search" size={24} value={filter} placeholder="regular expression" aria-invalid={isBroken} onInput={event => store.set({ filter: event.currentTarget.value })} /></label>
-            {isBroken ? <span class="bad" role="status">not a regular expression: all rows are shown</span> : null}
+            <label>
+                filter{" "}
+                <input
+                    id="filter"
+                    type="search"
+                    size={24}
+                    value={filter}
+                    placeholder="regular expression"
+                    aria-invalid={isBroken}
+                    onInput={event => store.set({ filter: event.currentTarget.value })}
+                />
+            </label>
+            {isBroken ? (
+                <span class="bad" role="status">
+                    not a regular expression: all rows are shown
+                </span>
+            ) : null}
         </>
     );
 }

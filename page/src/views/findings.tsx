@@ -13,12 +13,31 @@ export function Findings({ store }: { store: Store }) {
     const { boot } = store;
     const list = boot.facts?.findings;
     if (!list) return <p class="note">Nobody looked for findings when this page was written.</p>;
-    if (list.findings.length === 0) return <>{list.remarks.map((text, i) => <p class="note" key={i}>{text}</p>)}</>;
-    store.target = { rows: () => [["id", "title", "cost_ns", "remedy"], ...list.findings.map(f => [f.id, f.title, String(f.cost_ns), f.remedy])] };
+    if (list.findings.length === 0)
+        return (
+            <>
+                {list.remarks.map((text, i) => (
+                    <p class="note" key={i}>
+                        {text}
+                    </p>
+                ))}
+            </>
+        );
+    store.target = {
+        rows: () => [["id", "title", "cost_ns", "remedy"], ...list.findings.map(f => [f.id, f.title, String(f.cost_ns), f.remedy])],
+    };
     return (
         <div class="scroll" tabIndex={0} role="region" aria-label="Findings">
-            <ol class="findings">{list.findings.map((finding, i) => <One key={i} store={store} finding={finding} isOpen={i === 0 && finding.evidence.length <= FEW} />)}</ol>
-            <div class="remarks" data-ns={String(list.found.together_ns)}>{list.remarks.map((text, i) => <p key={i}>{text}</p>)}</div>
+            <ol class="findings">
+                {list.findings.map((finding, i) => (
+                    <One key={i} store={store} finding={finding} isOpen={i === 0 && finding.evidence.length <= FEW} />
+                ))}
+            </ol>
+            <div class="remarks" data-ns={String(list.found.together_ns)}>
+                {list.remarks.map((text, i) => (
+                    <p key={i}>{text}</p>
+                ))}
+            </div>
         </div>
     );
 }
@@ -37,16 +56,35 @@ function One({ store, finding, isOpen }: { store: Store; finding: Finding; isOpe
                 {low !== high ? ` (${short(low, unit)} to ${short(high, unit)})` : ""}, confidence {finding.confidence}
             </p>
             <p>Remedy: {finding.remedy}.</p>
-            {finding.to_try.map((change, i) => <p key={i}>To try: <code>{change}</code></p>)}
+            {finding.to_try.map((change, i) => (
+                <p key={i}>
+                    To try: <code>{change}</code>
+                </p>
+            ))}
             {finding.outcome ? <p>Tried: {finding.outcome}.</p> : null}
-            <p class="faint">rule {finding.id}: {finding.seed}</p>
+            <p class="faint">
+                rule {finding.id}: {finding.seed}
+            </p>
             <details open={isOpen}>
                 <summary>evidence: {counted(finding.evidence_count, "span")}</summary>
                 <ul class="list">
                     {shown.map((evidence, i) => (
-                        <li key={i}><button type="button" class="pick" onClick={() => show(store, evidence)}>{evidence.name}</button> {short(Number(evidence.end_ns) - Number(evidence.start_ns), unit)} on {evidence.track}, at {short(Number(evidence.start_ns), unit)}{evidence.purpose ? `: ${evidence.purpose}` : ""}</li>
+                        <li key={i}>
+                            <button type="button" class="pick" onClick={() => show(store, evidence)}>
+                                {evidence.name}
+                            </button>{" "}
+                            {short(Number(evidence.end_ns) - Number(evidence.start_ns), unit)} on {evidence.track}, at{" "}
+                            {short(Number(evidence.start_ns), unit)}
+                            {evidence.purpose ? `: ${evidence.purpose}` : ""}
+                        </li>
                     ))}
-                    {rest > 0 ? <li><button type="button" class="link" onClick={() => setAll(true)}>and {rest} more</button></li> : null}
+                    {rest > 0 ? (
+                        <li>
+                            <button type="button" class="link" onClick={() => setAll(true)}>
+                                and {rest} more
+                            </button>
+                        </li>
+                    ) : null}
                     {elsewhere > 0 && rest === 0 ? <li>and {counted(elsewhere, "shorter span")} that the page does not have</li> : null}
                 </ul>
             </details>
@@ -79,7 +117,8 @@ function findSpan(store: Store, track: string, from: number, to: number): number
     for (const one of boot.tracks) {
         if (one.name !== track) continue;
         const [first, last] = boot.spansOf(one.id);
-        for (let i = first; i < last && boot.spans.start[i]! <= from; i += 1) if (boot.spans.start[i] === from && boot.spans.end[i] === to) return i;
+        for (let i = first; i < last && boot.spans.start[i]! <= from; i += 1)
+            if (boot.spans.start[i] === from && boot.spans.end[i] === to) return i;
     }
     return undefined;
 }

@@ -1,6 +1,6 @@
 // The memory of the machine, and what the boot took of it, as measured; several boots are side by side.
 import type { Boot } from "../data/boot";
-import { grouped, percent, whole, type Whole } from "../lib/time";
+import { grouped, percent, type Whole, whole } from "../lib/time";
 import type { Store } from "../state";
 
 const MIB = 2 ** 20;
@@ -25,7 +25,12 @@ const mebibytes = (bytes: Whole): string => `${(Number(bytes) / MIB).toFixed(1)}
 function OfBoot({ boot, bytes }: { boot: Boot; bytes: Whole | undefined }) {
     if (bytes === undefined) return null;
     const has = Number(boot.summary.subject.memory_bytes);
-    return <span data-bytes={String(bytes)} title={`${grouped(bytes)} bytes`}>{mebibytes(bytes)}{has > 0 ? <span class="faint"> {percent(Number(bytes) / has)}</span> : null}</span>;
+    return (
+        <span data-bytes={String(bytes)} title={`${grouped(bytes)} bytes`}>
+            {mebibytes(bytes)}
+            {has > 0 ? <span class="faint"> {percent(Number(bytes) / has)}</span> : null}
+        </span>
+    );
 }
 
 export function Memory({ store }: { store: Store }) {
@@ -37,24 +42,48 @@ export function Memory({ store }: { store: Store }) {
     const largest = Math.max(...shownAmounts.map(one => Number(one.bytes)), 1);
     const has = Number(boot.summary.subject.memory_bytes);
     const bytesOf = (amounts: readonly Amount[], name: string): Whole | undefined => amounts.find(one => one.name === name)?.bytes;
-    store.target = { rows: () => [
-        ["what", "measured", ...boots.map(one => `${one.name} bytes`)],
-        ...names.map(({ name, when }) => [name, when, ...all.map(amounts => bytesOf(amounts, name) ?? "")]),
-    ] };
+    store.target = {
+        rows: () => [
+            ["what", "measured", ...boots.map(one => `${one.name} bytes`)],
+            ...names.map(({ name, when }) => [name, when, ...all.map(amounts => bytesOf(amounts, name) ?? "")]),
+        ],
+    };
     const { watched } = boot.summary;
     return (
         <div class="memory-view scroll" tabIndex={0} role="region" aria-label="Memory">
             <h2>Memory</h2>
-            {names.length === 0 ? <p>This recording says nothing of memory: neither how much the machine had nor what the boot took.</p> : (
+            {names.length === 0 ? (
+                <p>This recording says nothing of memory: neither how much the machine had nor what the boot took.</p>
+            ) : (
                 <table class="plain" id="memory">
                     <thead>
                         <tr>
-                            <th scope="col">what</th><th scope="col" class="spare">measured</th>
-                            {boots.length > 1 ? boots.map((one, i) => <th scope="col" class="n" key={i}>{one.name}</th>) : (
+                            <th scope="col">what</th>
+                            <th scope="col" class="spare">
+                                measured
+                            </th>
+                            {boots.length > 1 ? (
+                                boots.map((one, i) => (
+                                    <th scope="col" class="n" key={i}>
+                                        {one.name}
+                                    </th>
+                                ))
+                            ) : (
                                 <>
-                                    <th scope="col" class="n">amount</th><th scope="col" class="n spare">bytes</th>
-                                    {has > 0 ? <th scope="col" class="n">of the machine's</th> : null}
-                                    <th scope="col" class="spare"><span class="unseen">as a bar</span></th>
+                                    <th scope="col" class="n">
+                                        amount
+                                    </th>
+                                    <th scope="col" class="n spare">
+                                        bytes
+                                    </th>
+                                    {has > 0 ? (
+                                        <th scope="col" class="n">
+                                            of the machine's
+                                        </th>
+                                    ) : null}
+                                    <th scope="col" class="spare">
+                                        <span class="unseen">as a bar</span>
+                                    </th>
                                 </>
                             )}
                         </tr>
@@ -66,12 +95,26 @@ export function Memory({ store }: { store: Store }) {
                                 <tr key={name} data-bytes={bytes === undefined ? "" : String(bytes)}>
                                     <th scope="row">{name}</th>
                                     <td class="spare">{when}</td>
-                                    {boots.length > 1 ? boots.map((one, i) => <td class="n" key={i}><OfBoot boot={one} bytes={bytesOf(all[i]!, name)} /></td>) : (
+                                    {boots.length > 1 ? (
+                                        boots.map((one, i) => (
+                                            <td class="n" key={i}>
+                                                <OfBoot boot={one} bytes={bytesOf(all[i]!, name)} />
+                                            </td>
+                                        ))
+                                    ) : (
                                         <>
                                             <td class="n">{bytes === undefined ? "" : mebibytes(bytes)}</td>
                                             <td class="n spare">{bytes === undefined ? "" : grouped(bytes)}</td>
                                             {has > 0 ? <td class="n">{bytes === undefined ? "" : percent(Number(bytes) / has)}</td> : null}
-                                            <td class="spare">{bytes === undefined ? null : <span class="bar" style={{ width: `${(Number(bytes) / largest) * 200}px` }} aria-hidden="true" />}</td>
+                                            <td class="spare">
+                                                {bytes === undefined ? null : (
+                                                    <span
+                                                        class="bar"
+                                                        style={{ width: `${(Number(bytes) / largest) * 200}px` }}
+                                                        aria-hidden="true"
+                                                    />
+                                                )}
+                                            </td>
                                         </>
                                     )}
                                 </tr>
@@ -82,9 +125,20 @@ export function Memory({ store }: { store: Store }) {
             )}
             {shownAmounts.length === 1 && has > 0 ? <p>Nothing was measured of what the boot took of it.</p> : null}
             <p>
-                {watched && watched.readings.length > 0
-                    ? <>How memory changed over time is not recorded. The values of {watched.variable || "the watched variable"} stand in <button type="button" class="link" onClick={() => store.set({ view: "tracks" })}>Tracks</button>.</>
-                    : <>How memory changed over time is not recorded. <code>bootscope record --watch</code> reads a variable of the kernel during a boot.</>}
+                {watched && watched.readings.length > 0 ? (
+                    <>
+                        How memory changed over time is not recorded. The values of {watched.variable || "the watched variable"} stand in{" "}
+                        <button type="button" class="link" onClick={() => store.set({ view: "tracks" })}>
+                            Tracks
+                        </button>
+                        .
+                    </>
+                ) : (
+                    <>
+                        How memory changed over time is not recorded. <code>bootscope record --watch</code> reads a variable of the kernel
+                        during a boot.
+                    </>
+                )}
             </p>
         </div>
     );

@@ -1,10 +1,10 @@
 // The boot at a glance: its phases over the whole width, where dragging selects a window; below them the owners of the boot path.
 import { useRef } from "preact/hooks";
-import type { Boot } from "../data/boot";
-import { FONT, fitting, timeAt, x, type Scale } from "../charts/draw";
 import type { Palette } from "../charts/colours";
-import { FIRST_CALLS, difference, ofRow, percent, short, whole, type Whole } from "../lib/time";
+import { FONT, fitting, type Scale, timeAt, x } from "../charts/draw";
+import type { Boot } from "../data/boot";
 import type { Surface } from "../lib/save";
+import { difference, FIRST_CALLS, ofRow, percent, short, type Whole, whole } from "../lib/time";
 import type { Store } from "../state";
 import { Canvas } from "./canvas";
 
@@ -12,7 +12,13 @@ const PHASES = 26;
 const PATH = 12;
 export const STRIP = PHASES + PATH + 2;
 
-export function paintStrip(boot: Boot, palette: Palette, window: { from: number; to: number } | undefined, on: Surface, width: number): void {
+export function paintStrip(
+    boot: Boot,
+    palette: Palette,
+    window: { from: number; to: number } | undefined,
+    on: Surface,
+    width: number,
+): void {
     const { from, to } = boot.extent;
     const scale: Scale = { from, to, left: 0, right: width };
     on.fillStyle = palette.background;
@@ -49,7 +55,12 @@ function pathStrip(boot: Boot, palette: Palette, scale: Scale, on: Surface): voi
         const [left, end] = [x(scale, stay.from), x(scale, stay.to)];
         if (end - right < 0.3 && end - left < 0.3) continue;
         right = end;
-        const [colour, height] = stay.kind === "running" ? [palette.running, PATH - 2] : stay.kind === "runqueue" ? [palette.runnable, PATH / 2] : [palette.waiting, 3];
+        const [colour, height] =
+            stay.kind === "running"
+                ? [palette.running, PATH - 2]
+                : stay.kind === "runqueue"
+                  ? [palette.runnable, PATH / 2]
+                  : [palette.waiting, 3];
         on.fillStyle = colour;
         on.fillRect(left, PHASES + 1 + (PATH - height) / 2, Math.max(end - left, 0.5), height);
     }
@@ -63,7 +74,9 @@ export function Strip({ store, palette }: { store: Store; palette: Palette }) {
     const width = useRef(1);
     return (
         <Canvas
-            label={`Phases of the boot. ${boot.summary.phases.map(phase => phase.name).join(", ")}`} contentHeight={STRIP} class="strip"
+            label={`Phases of the boot. ${boot.summary.phases.map(phase => phase.name).join(", ")}`}
+            contentHeight={STRIP}
+            class="strip"
             draw={(on, w) => {
                 width.current = w;
                 paintStrip(boot, palette, store.state.window, on, w);
@@ -110,11 +123,19 @@ export function Overview({ store }: { store: Store }) {
         ["CPUs", Number(subject.cpus) > 0 ? String(subject.cpus) : ""],
         ["memory", Number(subject.memory_bytes) > 0 ? `${Math.round(Number(subject.memory_bytes) / 2 ** 20)} MiB` : ""],
         ...boot.facts!.measured.map(([label, text]): [string, string] => [label, text]),
-        ["end mark", summary.end ? `${summary.end.evidence} (±${short(whole(summary.end.error_ns), unit)})` : "none: the total ends with the last evidence"],
+        [
+            "end mark",
+            summary.end
+                ? `${summary.end.evidence} (±${short(whole(summary.end.error_ns), unit)})`
+                : "none: the total ends with the last evidence",
+        ],
         ["noise", boot.facts!.noise ?? ""],
         ["explained", `${percent(summary.explained)} of the total is charged to what one can name`],
         ["time base", summary.time_base],
-        ...summary.clocks.map(({ name, residual_ns, rate_from }): [string, string] => [`clock ${name}`, `${rate_from}, within ${short(whole(residual_ns), unit)}`]),
+        ...summary.clocks.map(({ name, residual_ns, rate_from }): [string, string] => [
+            `clock ${name}`,
+            `${rate_from}, within ${short(whole(residual_ns), unit)}`,
+        ]),
         ...boot.facts!.how.map(([label, text]): [string, string] => [label, text]),
     ];
     const top = summary.where.slice(0, 12);
@@ -125,7 +146,20 @@ export function Overview({ store }: { store: Store }) {
                 <section>
                     <h2>Phases</h2>
                     <table class="plain" id="phases">
-                        <thead><tr><th scope="col">phase</th><th scope="col" class="n">start</th><th scope="col" class="n">length</th><th scope="col" class="n">share</th></tr></thead>
+                        <thead>
+                            <tr>
+                                <th scope="col">phase</th>
+                                <th scope="col" class="n">
+                                    start
+                                </th>
+                                <th scope="col" class="n">
+                                    length
+                                </th>
+                                <th scope="col" class="n">
+                                    share
+                                </th>
+                            </tr>
+                        </thead>
                         <tbody>
                             {summary.phases.map((phase, i) => {
                                 const [start, end] = [whole(phase.start_ns), whole(phase.end_ns)];
@@ -133,10 +167,25 @@ export function Overview({ store }: { store: Store }) {
                                 return (
                                     <tr key={i} data-ns={String(length)}>
                                         <th scope="row">
-                                            <button type="button" class="pick" title={phase.evidence} onClick={() => {
-                                                store.show(Number(start), Number(end));
-                                                store.set({ view: "path", selection: { kind: "range", from: Number(start), to: Number(end), title: phase.name } });
-                                            }}>{phase.name}</button>
+                                            <button
+                                                type="button"
+                                                class="pick"
+                                                title={phase.evidence}
+                                                onClick={() => {
+                                                    store.show(Number(start), Number(end));
+                                                    store.set({
+                                                        view: "path",
+                                                        selection: {
+                                                            kind: "range",
+                                                            from: Number(start),
+                                                            to: Number(end),
+                                                            title: phase.name,
+                                                        },
+                                                    });
+                                                }}
+                                            >
+                                                {phase.name}
+                                            </button>
                                         </th>
                                         <td class="n">{short(start, unit)}</td>
                                         <td class="n">{short(length, unit)}</td>
@@ -145,42 +194,115 @@ export function Overview({ store }: { store: Store }) {
                                 );
                             })}
                         </tbody>
-                        <tfoot><Sum store={store} label="total" start time={sumOf(summary.phases.map(phase => difference(whole(phase.end_ns), whole(phase.start_ns))))} /></tfoot>
+                        <tfoot>
+                            <Sum
+                                store={store}
+                                label="total"
+                                start
+                                time={sumOf(summary.phases.map(phase => difference(whole(phase.end_ns), whole(phase.start_ns))))}
+                            />
+                        </tfoot>
                     </table>
                 </section>
                 <section>
                     <h2>Where the boot path went</h2>
-                    {first ? <p>What to do first: <button type="button" class="link" onClick={() => store.set({ view: "findings" })}>{first.title}</button> ({short(whole(first.cost_ns), unit)})</p> : null}
+                    {first ? (
+                        <p>
+                            What to do first:{" "}
+                            <button type="button" class="link" onClick={() => store.set({ view: "findings" })}>
+                                {first.title}
+                            </button>{" "}
+                            ({short(whole(first.cost_ns), unit)})
+                        </p>
+                    ) : null}
                     <table class="plain" id="top">
-                        <thead><tr><th scope="col">what</th><th scope="col" class="n">self</th><th scope="col" class="n">share</th></tr></thead>
+                        <thead>
+                            <tr>
+                                <th scope="col">what</th>
+                                <th scope="col" class="n">
+                                    self
+                                </th>
+                                <th scope="col" class="n">
+                                    share
+                                </th>
+                            </tr>
+                        </thead>
                         <tbody>
                             {top.map((row, i) => (
                                 <tr key={i} data-ns={String(row.self_ns)}>
                                     <th scope="row">
-                                        <button type="button" class="pick" onClick={() => store.set({ view: "where", table: "where", selection: { kind: "thing", thing: boot.facts!.things[i] ?? 0, name: row.name } })}>{row.name}</button>
+                                        <button
+                                            type="button"
+                                            class="pick"
+                                            onClick={() =>
+                                                store.set({
+                                                    view: "where",
+                                                    table: "where",
+                                                    selection: { kind: "thing", thing: boot.facts!.things[i] ?? 0, name: row.name },
+                                                })
+                                            }
+                                        >
+                                            {row.name}
+                                        </button>
                                     </th>
-                                    <td class="n" title={row.first_calls_only ? FIRST_CALLS : undefined}>{ofRow(whole(row.self_ns), unit, row)}</td>
-                                    <td class="n"><span class="bar" style={{ width: `${Math.min((row.share ?? 0) * 100, 100)}px` }} aria-hidden="true" />{percent(row.share ?? 0)}</td>
+                                    <td class="n" title={row.first_calls_only ? FIRST_CALLS : undefined}>
+                                        {ofRow(whole(row.self_ns), unit, row)}
+                                    </td>
+                                    <td class="n">
+                                        <span
+                                            class="bar"
+                                            style={{ width: `${Math.min((row.share ?? 0) * 100, 100)}px` }}
+                                            aria-hidden="true"
+                                        />
+                                        {percent(row.share ?? 0)}
+                                    </td>
                                 </tr>
                             ))}
                         </tbody>
                         <tfoot>
-                            {summary.where.length > top.length ? <Sum store={store} label="everything else" time={difference(whole(summary.total_ns), sumOf(top.map(row => whole(row.self_ns))))} /> : null}
+                            {summary.where.length > top.length ? (
+                                <Sum
+                                    store={store}
+                                    label="everything else"
+                                    time={difference(whole(summary.total_ns), sumOf(top.map(row => whole(row.self_ns))))}
+                                />
+                            ) : null}
                             {top.length > 0 ? <Sum store={store} label="total" time={whole(summary.total_ns)} /> : null}
                         </tfoot>
                     </table>
-                    {summary.where.length > top.length ? <p class="faint"><button type="button" class="link" onClick={() => store.set({ view: "where", table: "where" })}>all {summary.where.length} rows</button></p> : null}
+                    {summary.where.length > top.length ? (
+                        <p class="faint">
+                            <button type="button" class="link" onClick={() => store.set({ view: "where", table: "where" })}>
+                                all {summary.where.length} rows
+                            </button>
+                        </p>
+                    ) : null}
                 </section>
                 <section>
                     <h2>How it was run</h2>
-                    <dl class="facts">{facts.filter(([, text]) => text !== "").map(([label, text], i) => <div key={i}><dt>{label}</dt><dd>{text}</dd></div>)}</dl>
+                    <dl class="facts">
+                        {facts
+                            .filter(([, text]) => text !== "")
+                            .map(([label, text], i) => (
+                                <div key={i}>
+                                    <dt>{label}</dt>
+                                    <dd>{text}</dd>
+                                </div>
+                            ))}
+                    </dl>
                 </section>
                 {summary.diagnostics.length + summary.notes.length > 0 ? (
                     <section>
                         <h2>How sure this is</h2>
                         <ul class="list">
-                            {summary.diagnostics.map(({ severity, text }, i) => <li key={i}>{text} <span class="faint">({severity})</span></li>)}
-                            {summary.notes.map((text, i) => <li key={`note ${i}`}>{text}</li>)}
+                            {summary.diagnostics.map(({ severity, text }, i) => (
+                                <li key={i}>
+                                    {text} <span class="faint">({severity})</span>
+                                </li>
+                            ))}
+                            {summary.notes.map((text, i) => (
+                                <li key={`note ${i}`}>{text}</li>
+                            ))}
                         </ul>
                     </section>
                 ) : null}

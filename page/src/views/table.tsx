@@ -33,12 +33,15 @@ const NAME_EM = 11;
 function fitting<T>(columns: readonly Column<T>[], widthEm: number): readonly Column<T>[] {
     const needs = (of: readonly Column<T>[]): number => of.reduce((sum, column) => sum + parseFloat(column.width ?? "0"), NAME_EM);
     let left = columns;
-    for (let i = columns.length - 1; i >= 0 && needs(left) > widthEm; i -= 1) if (columns[i]!.isSpare) left = left.filter(column => column !== columns[i]);
+    for (let i = columns.length - 1; i >= 0 && needs(left) > widthEm; i -= 1)
+        if (columns[i]!.isSpare) left = left.filter(column => column !== columns[i]);
     return left;
 }
 
 export function Table<T>({ label, rows, columns: all, onPick, isPicked, sortedBy, inSight }: Props<T>) {
-    const [sort, setSort] = useState<{ column: number; isDown: boolean } | undefined>(sortedBy === undefined ? undefined : { column: sortedBy, isDown: true });
+    const [sort, setSort] = useState<{ column: number; isDown: boolean } | undefined>(
+        sortedBy === undefined ? undefined : { column: sortedBy, isDown: true },
+    );
     const [scroll, setScroll] = useState(0);
     const [{ height, widthEm }, setSize] = useState({ height: 400, widthEm: Infinity });
     const box = useRef<HTMLDivElement>(null);
@@ -65,14 +68,20 @@ export function Table<T>({ label, rows, columns: all, onPick, isPicked, sortedBy
         const element = box.current;
         if (!element || inSight === undefined) return;
         const top = inSight * ROW;
-        if (top < element.scrollTop || top > element.scrollTop + element.clientHeight - 2 * ROW) element.scrollTop = Math.max(top - element.clientHeight / 2, 0);
+        if (top < element.scrollTop || top > element.scrollTop + element.clientHeight - 2 * ROW)
+            element.scrollTop = Math.max(top - element.clientHeight / 2, 0);
     }, [inSight]);
 
     // The column that identifies a row never vanishes: the table scrolls instead.
     const leastWidth = `calc(${[`${NAME_EM}em`, ...columns.flatMap(column => column.width ?? [])].join(" + ")})`;
     const first = Math.max(Math.floor(scroll / ROW) - 5, 0);
     const last = Math.min(first + Math.ceil(height / ROW) + 10, sorted.length);
-    const spacer = (count: number) => (count > 0 ? <tr aria-hidden="true" style={{ height: `${count * ROW}px` }}><td colSpan={columns.length} /></tr> : null);
+    const spacer = (count: number) =>
+        count > 0 ? (
+            <tr aria-hidden="true" style={{ height: `${count * ROW}px` }}>
+                <td colSpan={columns.length} />
+            </tr>
+        ) : null;
     return (
         <div class="table" ref={box} tabIndex={0} role="region" aria-label={label} onScroll={() => setScroll(box.current!.scrollTop)}>
             <table aria-rowcount={sorted.length + 1} style={{ minWidth: leastWidth }}>
@@ -84,7 +93,13 @@ export function Table<T>({ label, rows, columns: all, onPick, isPicked, sortedBy
                             const is = sort?.column === i;
                             const order = !is ? "none" : sort.isDown === (column.isNumber === true) ? "descending" : "ascending";
                             return (
-                                <th scope="col" class={column.isNumber ? "n" : ""} aria-sort={order} style={column.width ? { width: column.width } : {}} key={column.name}>
+                                <th
+                                    scope="col"
+                                    class={column.isNumber ? "n" : ""}
+                                    aria-sort={order}
+                                    style={column.width ? { width: column.width } : {}}
+                                    key={column.name}
+                                >
                                     <button type="button" onClick={() => setSort({ column: i, isDown: is ? !sort.isDown : true })}>
                                         {column.name}
                                         {is ? <span aria-hidden="true">{order === "descending" ? " ▾" : " ▴"}</span> : null}
@@ -99,8 +114,23 @@ export function Table<T>({ label, rows, columns: all, onPick, isPicked, sortedBy
                     {sorted.slice(first, last).map((row, i) => (
                         <tr key={first + i} aria-rowindex={first + i + 2} class={isPicked?.(row) ? "picked" : ""}>
                             {columns.map((column, c) => {
-                                const shown = c === 0 && onPick ? <button type="button" class="pick" onClick={() => onPick(row)}>{column.show(row)}</button> : column.show(row);
-                                return c === 0 ? <th scope="row" key={c}>{shown}</th> : <td class={column.isNumber ? "n" : ""} key={c}>{shown}</td>;
+                                const shown =
+                                    c === 0 && onPick ? (
+                                        <button type="button" class="pick" onClick={() => onPick(row)}>
+                                            {column.show(row)}
+                                        </button>
+                                    ) : (
+                                        column.show(row)
+                                    );
+                                return c === 0 ? (
+                                    <th scope="row" key={c}>
+                                        {shown}
+                                    </th>
+                                ) : (
+                                    <td class={column.isNumber ? "n" : ""} key={c}>
+                                        {shown}
+                                    </td>
+                                );
                             })}
                         </tr>
                     ))}

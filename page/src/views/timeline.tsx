@@ -1,12 +1,12 @@
 // Tracks in order of time, with the boot path across them. The view of the path has only the tracks that it touches.
 import { useMemo, useRef, useState } from "preact/hooks";
-import { LabelColours, ROW, timeAt } from "../charts/draw";
-import { whyWait } from "../lib/explain";
-import { AXIS, gutterOf, hit, layOut, paint, scaleOf, topOf, type Hit, type Picture } from "../charts/tracks";
 import type { Palette } from "../charts/colours";
+import { LabelColours, ROW, timeAt } from "../charts/draw";
+import { AXIS, gutterOf, type Hit, hit, layOut, type Picture, paint, scaleOf, topOf } from "../charts/tracks";
+import { whyWait } from "../lib/explain";
 import { counted, short } from "../lib/time";
 import { expression, type Store } from "../state";
-import { Canvas, besidePointer, placeOf } from "./canvas";
+import { besidePointer, Canvas, placeOf } from "./canvas";
 import { InstantTable, SpanTable } from "./places";
 
 interface Time {
@@ -28,19 +28,35 @@ export function Timeline({ store, palette, only }: { store: Store; palette: Pale
     const drag = useRef<{ x: number; from: number; to: number; isRange: boolean; moved: boolean; chosen?: Time } | undefined>(undefined);
 
     const picture = (width: number, height: number, scroll: number): Picture => ({
-        boot, layout, width, height, scroll, ...store.window, palette, colours, found,
+        boot,
+        layout,
+        width,
+        height,
+        scroll,
+        ...store.window,
+        palette,
+        colours,
+        found,
         selected: chosen ?? store.selected(),
         selectedSpan,
         selectedInstant: state.selection?.kind === "instant" ? state.selection.instant : undefined,
         step: state.selection?.kind === "stay" ? boot.stays[state.selection.stay] : undefined,
-        marked: state.marked, isPathShown: boot.stays.length > 0,
+        marked: state.marked,
+        isPathShown: boot.stays.length > 0,
     });
     const now = (): Picture => picture(size.current.width, size.current.height, size.current.scroll);
 
     const selectedTrack =
-        state.selection?.kind === "span" ? boot.spans.track[state.selection.span] : state.selection?.kind === "stay" ? boot.stays[state.selection.stay]?.owner.track : state.selection?.kind === "range" ? state.selection.track : undefined;
+        state.selection?.kind === "span"
+            ? boot.spans.track[state.selection.span]
+            : state.selection?.kind === "stay"
+              ? boot.stays[state.selection.stay]?.owner.track
+              : state.selection?.kind === "range"
+                ? state.selection.track
+                : undefined;
     const lane = selectedTrack === undefined ? undefined : layout.lanes.find(one => one.track.id === selectedTrack);
-    const instantLane = state.selection?.kind === "instant" ? layout.instants[boot.instants.all[state.selection.instant]?.lane ?? -1] : undefined;
+    const instantLane =
+        state.selection?.kind === "instant" ? layout.instants[boot.instants.all[state.selection.instant]?.lane ?? -1] : undefined;
     const at = (x: number, y: number): Hit => hit(now(), x, y);
 
     const pointer = (kind: "down" | "move" | "up" | "leave" | "double", event: PointerEvent | MouseEvent, x: number, y: number): void => {
@@ -49,7 +65,8 @@ export function Timeline({ store, palette, only }: { store: Store; palette: Pale
         if (kind === "down" && event.button === 0 && x >= gutterOf(size.current.width)) {
             // Dragging on the axis selects a time; dragging on the tracks moves them.
             drag.current = { x, ...store.window, isRange: event.shiftKey || y < AXIS, moved: false };
-            if (event instanceof PointerEvent && event.pointerType !== "touch") (event.currentTarget as Element).setPointerCapture(event.pointerId);
+            if (event instanceof PointerEvent && event.pointerType !== "touch")
+                (event.currentTarget as Element).setPointerCapture(event.pointerId);
         }
         const dragged = drag.current;
         if (kind === "move" && dragged) {
@@ -74,7 +91,13 @@ export function Timeline({ store, palette, only }: { store: Store; palette: Pale
                 if (!folded.delete(what.lane.track.id)) folded.add(what.lane.track.id);
                 store.set({ folded });
             } else if (what.instant) store.select({ kind: "instant", instant: what.instant.index });
-            else if (what.span !== undefined) store.select((event.shiftKey && state.selection?.kind === "span" ? store.between(state.selection.span, what.span) : undefined) ?? { kind: "span", span: what.span });
+            else if (what.span !== undefined)
+                store.select(
+                    (event.shiftKey && state.selection?.kind === "span" ? store.between(state.selection.span, what.span) : undefined) ?? {
+                        kind: "span",
+                        span: what.span,
+                    },
+                );
             else if (what.stay) store.select({ kind: "stay", stay: what.stay.index });
             else if (what.wait) store.select({ kind: "range", from: what.wait.from, to: what.wait.until });
             else if (!what.isGutter) store.set({ selection: undefined });
@@ -83,10 +106,21 @@ export function Timeline({ store, palette, only }: { store: Store; palette: Pale
 
     const instants = only === "all" ? boot.instants.all.filter(one => one.from <= store.window.to && one.to >= store.window.from) : [];
     store.target = {
-        draw: { width: size.current.width, height: Math.min(layout.height, 4000), on: surface => paint(picture(size.current.width, Math.min(layout.height, 4000), 0), surface) },
+        draw: {
+            width: size.current.width,
+            height: Math.min(layout.height, 4000),
+            on: surface => paint(picture(size.current.width, Math.min(layout.height, 4000), 0), surface),
+        },
         rows: () => [
             ["span", "thread", "start_ns", "length_ns"],
-            ...boot.longestWithin(store.window.from, store.window.to, 10_000).map(span => [boot.spanName(span), boot.track(boot.spans.track[span]!)?.label ?? "", boot.spanStart(span), boot.spanLength(span)]),
+            ...boot
+                .longestWithin(store.window.from, store.window.to, 10_000)
+                .map(span => [
+                    boot.spanName(span),
+                    boot.track(boot.spans.track[span]!)?.label ?? "",
+                    boot.spanStart(span),
+                    boot.spanLength(span),
+                ]),
             ...instants.slice(0, 10_000).map(one => [one.text, boot.instants.lanes[one.lane]?.name ?? "", one.from, one.to - one.from]),
         ],
     };
@@ -103,8 +137,10 @@ export function Timeline({ store, palette, only }: { store: Store; palette: Pale
                 }}
                 onPointer={pointer}
                 onWheel={(event, x) => {
-                    if (event.ctrlKey || event.metaKey) store.zoom(Math.exp(Math.max(-60, Math.min(60, event.deltaY)) / 100), timeAt(scaleOf(now()), x));
-                    else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) store.pan((event.deltaX || event.deltaY) / 1000);
+                    if (event.ctrlKey || event.metaKey)
+                        store.zoom(Math.exp(Math.max(-60, Math.min(60, event.deltaY)) / 100), timeAt(scaleOf(now()), x));
+                    else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY))
+                        store.pan((event.deltaX || event.deltaY) / 1000);
                     else return false;
                     return true;
                 }}
@@ -112,15 +148,41 @@ export function Timeline({ store, palette, only }: { store: Store; palette: Pale
                     store.zoom(factor, timeAt(scaleOf(now()), x));
                     store.pan(-moved / size.current.width / 2);
                 }}
-                scrollTo={lane && selectedSpan !== undefined ? { top: topOf(lane, boot.spans.depth[selectedSpan]!), height: ROW } : lane ? { top: lane.y, height: Math.min(lane.height, 60) } : instantLane && { top: instantLane.y, height: 20 }}
+                scrollTo={
+                    lane && selectedSpan !== undefined
+                        ? { top: topOf(lane, boot.spans.depth[selectedSpan]!), height: ROW }
+                        : lane
+                          ? { top: lane.y, height: Math.min(lane.height, 60) }
+                          : instantLane && { top: instantLane.y, height: 20 }
+                }
             >
                 {hovered ? <Tip store={store} {...hovered} /> : null}
             </Canvas>
-            {layout.empty > 0 ? <p class="faint note">{counted(layout.empty, "track")} with nothing but a name {layout.empty === 1 ? "is" : "are"} not shown.</p> : null}
-            {boot.stays.length === 0 ? <p class="note">There is no boot path: no evidence says which thread reached the end mark.</p> : null}
-            {only === "all" ? boot.instants.notes.map((text, i) => <p class="faint note" key={i}>{text}</p>) : null}
-            {state.tables ? <SpanTable store={store} label="The longest spans that are seen" spans={boot.longestWithin(store.window.from, store.window.to, 500)} /> : null}
-            {state.tables && instants.length > 0 ? <InstantTable store={store} label="Silences, watched values and samples that are seen" instants={instants} /> : null}
+            {layout.empty > 0 ? (
+                <p class="faint note">
+                    {counted(layout.empty, "track")} with nothing but a name {layout.empty === 1 ? "is" : "are"} not shown.
+                </p>
+            ) : null}
+            {boot.stays.length === 0 ? (
+                <p class="note">There is no boot path: no evidence says which thread reached the end mark.</p>
+            ) : null}
+            {only === "all"
+                ? boot.instants.notes.map((text, i) => (
+                      <p class="faint note" key={i}>
+                          {text}
+                      </p>
+                  ))
+                : null}
+            {state.tables ? (
+                <SpanTable
+                    store={store}
+                    label="The longest spans that are seen"
+                    spans={boot.longestWithin(store.window.from, store.window.to, 500)}
+                />
+            ) : null}
+            {state.tables && instants.length > 0 ? (
+                <InstantTable store={store} label="Silences, watched values and samples that are seen" instants={instants} />
+            ) : null}
         </>
     );
 }
@@ -131,9 +193,13 @@ function Tip({ store, hit, x, y }: { store: Store; hit: Hit; x: number; y: numbe
     if (instant) {
         return (
             <div class="tip" role="tooltip" style={besidePointer({ x, y })}>
-                <strong>{instant.text}</strong> {instant.to > instant.from ? short(instant.to - instant.from, boot.unit) : `at ${short(instant.from, boot.unit)}`}
+                <strong>{instant.text}</strong>{" "}
+                {instant.to > instant.from ? short(instant.to - instant.from, boot.unit) : `at ${short(instant.from, boot.unit)}`}
                 <br />
-                {boot.instants.lanes[instant.lane]?.name}{instant.more.slice(0, 4).map((text, i) => <div key={i}>{text}</div>)}
+                {boot.instants.lanes[instant.lane]?.name}
+                {instant.more.slice(0, 4).map((text, i) => (
+                    <div key={i}>{text}</div>
+                ))}
             </div>
         );
     }
