@@ -5,9 +5,11 @@ mod causes;
 use crate::detector::{Detector, Draft, Left, Part};
 use crate::facts::{Confidence, Figure, Stretch, Value};
 use crate::{Need, Remedy, Seen};
+use aho_corasick::AhoCorasick;
 use causes::{CAUSES, Cause, TIME_OUT_OF_A_UNIT};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 use timeline::{Mark, NameId, Ns, Phase, SpanKind, SpanRow, TimeBase, TrackKind};
 
 pub const DETECTOR: Detector = Detector {
@@ -62,7 +64,11 @@ fn look(seen: &Seen) -> Vec<Draft> {
 fn cause_of(seen: &Seen, gaps: &[Gap]) -> Option<usize> {
     let text = |name: NameId| seen.timeline.names.get(name);
     let (first, last) = (&gaps[0], &gaps[gaps.len() - 1]);
-    let begins = || CAUSES.iter().position(|cause| has_any(text(first.stretch.name), cause.begins));
+    let begins = || {
+        let line = text(first.stretch.name);
+        let may_begin = BEGINS.is_match(line);
+        may_begin.then(|| CAUSES.iter().position(|cause| has_any(line, cause.begins))).flatten()
+    };
     let is_time_out = || is_time_out_of_a_unit(seen, last).then_some(TIME_OUT_OF_A_UNIT);
     known(text(last.ends_with)).or_else(begins).or_else(is_time_out)
 }
@@ -135,8 +141,20 @@ fn joined(seen: &Seen, gaps: Vec<Gap>) -> Vec<Vec<Gap>> {
 
 /// The number of the cause that the line at the end of a gap gives away. A driver that only registers waited for nothing.
 fn known(line: &str) -> Option<usize> {
+    if !LINES.is_match(line) {
+        return None;
+    }
     let registers = line.contains("registered new") || line.contains("Registered ");
     CAUSES.iter().position(|cause| has_any(line, cause.lines)).filter(|_| !registers)
+}
+
+/// The first words of all entries: a long log has few lines with any of them.
+static LINES: LazyLock<AhoCorasick> = LazyLock::new(|| first_words(|cause| cause.lines));
+static BEGINS: LazyLock<AhoCorasick> = LazyLock::new(|| first_words(|cause| cause.begins));
+
+fn first_words(entries: fn(&Cause) -> &'static [&'static [&'static str]]) -> AhoCorasick {
+    let words = CAUSES.iter().flat_map(entries).filter_map(|words| words.first());
+    AhoCorasick::new(words).expect("the table is small")
 }
 
 /// True if a line has all words of one entry, in their order.
