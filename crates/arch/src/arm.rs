@@ -13,6 +13,7 @@ pub static FACTS: Facts = Facts {
         program: "qemu-system-arm",
         // A kernel without LPAE cannot access addresses above 4 GiB, where QEMU would otherwise put the registers of PCI.
         machine: "virt,highmem=off",
+        known_machines: &["virt"],
         takes_device_tree: true,
         pci_machines: &["virt"],
         // The CPU of `virt`, and QEMU's default in versions that have a default.

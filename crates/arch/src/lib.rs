@@ -31,6 +31,8 @@ pub struct Qemu {
     pub program: &'static str,
     /// The default machine.
     pub machine: &'static str,
+    /// The machines whose console, CPU model and devices are known. Their versions have names with a suffix (`virt-7.2`).
+    pub known_machines: &'static [&'static str],
     /// True if it passes a device tree to the kernel, also one of the user.
     pub takes_device_tree: bool,
     /// Parts of the names of its machines that have PCI.

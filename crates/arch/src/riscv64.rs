@@ -12,6 +12,7 @@ pub static FACTS: Facts = Facts {
     qemu: Qemu {
         program: "qemu-system-riscv64",
         machine: "virt",
+        known_machines: &["virt"],
         takes_device_tree: true,
         pci_machines: &["virt"],
         // QEMU's default is a plain 64-bit CPU, `rv64`.

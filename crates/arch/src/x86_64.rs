@@ -12,6 +12,7 @@ pub static FACTS: Facts = Facts {
     qemu: Qemu {
         program: "qemu-system-x86_64",
         machine: "pc",
+        known_machines: &["pc", "q35", "microvm"],
         takes_device_tree: false,
         pci_machines: &["pc", "q35"],
         translated_cpu: |qemu_major| (qemu_major < 8).then_some(WITHOUT_CX16),

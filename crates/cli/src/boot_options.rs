@@ -7,7 +7,8 @@ use campaigns::Notes;
 use campaigns::repeat::Repeated;
 use clap::ValueEnum;
 use machine::{
-    Accel, Board, Field, Init, Patch, RecordOptions, Setting, SymbolFile, Target, Then, Until, VmmKind, Watched, Words,
+    Accel, Board, Field, Given, Init, Patch, RecordOptions, Setting, SymbolFile, Target, Then, Until, VmmKind, Watched,
+    Words,
 };
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -371,6 +372,10 @@ impl BootArgs {
                 ThenArg::Exec => Then::Exec,
             }),
         );
+        if self.machine.is_some() {
+            let (cpus, memory) = (self.cpus.is_some(), self.memory.is_some());
+            machine::fit_machine(&mut o.guest, Given { cpus, memory, init: self.init.is_some() });
+        }
         if !self.trace.is_empty() {
             o.guest.trace_events = self.trace.contains(&Trace::Events);
             o.observe.calls = self.trace.contains(&Trace::Calls);

@@ -8,12 +8,12 @@
 //! evidence. Then the guest gets `initcall_debug` and a larger log instead of events. Without `trace_events` it gets only the
 //! console.
 
-use recording::{GuestSpec, Then, Until};
+use recording::{GuestSpec, Init, Then, Until};
 
-use crate::Error;
 use crate::arch::Arch;
 use crate::profile::GuestProfile;
 use crate::refusal::{Text, text};
+use crate::{Error, plain_machine};
 use recording::Field;
 
 /// Events of the kernel that are traced.
@@ -79,7 +79,7 @@ pub(crate) fn kernel_line(
             _ => line.push(parameter),
         }
     }
-    if options.has_guest_init() {
+    if options.has_guest_init() || options.init == Init::Mute {
         let path = if options.root.is_some() { guest_init::cpio::ROOT_PATH } else { guest_init::cpio::INIT_PATH };
         line.push(format!("rdinit={path}"));
     }
@@ -127,7 +127,9 @@ fn added(options: &GuestSpec, arch: &Arch, adds: Added, user: &[String]) -> Vec<
     let given = |prefix: &str| user.iter().any(|parameter| parameter.starts_with(prefix));
     let mut line = Vec::new();
     if !given("console=") {
-        line.push(format!("console={}", arch.console(options)));
+        let consoles =
+            if arch.is_plain(options) { plain_machine::consoles(options) } else { vec![arch.console(options)] };
+        line.extend(consoles.iter().map(|console| format!("console={console}")));
     }
     let is_fixed = options.fixed_address || !options.patches.is_empty();
     if options.deterministic && !given("kaslr") || is_fixed && !given("nokaslr") {
@@ -207,7 +209,6 @@ fn split(append: &str) -> (Vec<String>, Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Init;
     use crate::arch::x86_64::ARCH;
 
     const RECORDED: Added = Added::Recorded { trace_in_memory: false };

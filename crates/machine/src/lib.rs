@@ -47,6 +47,7 @@ mod packed;
 mod physical_memory;
 pub mod pin;
 mod plain_boot;
+mod plain_machine;
 mod profile;
 mod record;
 mod refusal;
@@ -66,6 +67,7 @@ pub use library::{capture_program, lake_program};
 pub use observe::{Observer, Progress, Silent, Stage, stop_on_signals};
 pub use options::RecordOptions;
 pub use plain_boot::time_plain;
+pub use plain_machine::{Given, fit_machine};
 pub use record::{Recorded, check_patches, foresee, record};
 pub use recording::{
     Accel, Board, Field, GuestSpec, Init, ObserveSpec, Patch, Setting, SymbolFile, Target, Then, Until, VmmKind,

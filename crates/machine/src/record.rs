@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use guest_init::config::{self, Config};
 use guest_init::cpio::Module;
 use recording::{
-    Accel, End, GuestSpec, Input, InputRole, Manifest, Outcome, OutcomeKind, Partial, Sealer, Subject, SymbolFile,
-    Target, Then, TimeBase, Until, Vmm, VmmKind, Writer,
+    Accel, End, GuestSpec, Init, Input, InputRole, Manifest, Outcome, OutcomeKind, Partial, Sealer, Subject,
+    SymbolFile, Target, Then, TimeBase, Until, Vmm, VmmKind, Writer,
 };
 
 use crate::awaited::Awaited;
@@ -26,7 +26,8 @@ use crate::stops::{Names, OnStacks};
 use crate::vmm::{Exit, Instruments, Launch, Program};
 use crate::watch::{Facts, Finished, Watch, free_port};
 use crate::{
-    Error, Field, Observer, accel, arch, host, image, kernel_image, library, modules, root, stops, symbols, vmm,
+    Error, Field, Observer, accel, arch, host, image, kernel_image, library, modules, plain_machine, root, stops,
+    symbols, vmm,
 };
 
 /// Blocks of user space after which the plugin stops. About this number run in a Debian's initrd, or in the first seconds of an init
@@ -34,6 +35,8 @@ use crate::{
 const USER_BLOCKS: u32 = 1 << 16;
 /// The kernel's message when it starts a guest's own process 1.
 const OWN_INIT: &str = r"Run /\S+ as init process";
+/// The first line of bootscope's process 1 if it has no channel. A kernel before 4.19 does not print that it starts process 1.
+const MUTE_INIT: &str = r"Run /\S+ as init process|bootscope: process 1 runs";
 
 /// A recorded boot.
 #[derive(Clone, Debug)]
@@ -131,7 +134,8 @@ fn begin<'a>(
         initrd: prepared.initrd.as_ref(),
         channel: channel.as_ref().map(|channel| channel.wire()),
         instruments: Instruments {
-            ram: true,
+            ram: plain_machine::plain_facts(&options.guest, &*prepared.program)
+                .is_none_or(|facts| facts.takes_memory_file),
             firmware: options.firmware_port(),
             plugin,
             first_executions: first_executions.as_ref().map(Partial::file),
@@ -239,6 +243,7 @@ pub(crate) fn prepare(
     let profile = options.check()?;
     let program = find(&options.guest)?;
     program.check(&options.guest, profile.spared_devices, profile.yields)?;
+    plain_machine::check(&options.guest, &*program)?;
     // A watched variable needs the kernel at the addresses of its image.
     let fixed_address = options.guest.fixed_address || options.observe.watch.is_some();
     // A VMM that does not show the guest's memory cannot give the kernel's log and trace: they are not requested.
@@ -287,6 +292,7 @@ pub(crate) fn prepare(
             .chain(line.note.clone())
             .chain(untraced.map(Text::from))
             .chain(unseen(&*program))
+            .chain(plain_machine::notes(&options.guest, &*program))
             .chain(profile.notes.iter().cloned().map(Text::from))
             .map(|note| note.in_words(observer.words()).to_string())
             .collect(),
@@ -600,6 +606,7 @@ fn awaited_line(options: &RecordOptions) -> Option<Awaited> {
     let awaited = match &options.guest.until {
         Until::Regex(pattern) => Awaited::line(pattern),
         Until::Unit(unit) => Awaited::unit(unit),
+        Until::Init if options.guest.init == Init::Mute => Awaited::line(MUTE_INIT),
         Until::Init if !options.guest.has_guest_init() => Awaited::line(OWN_INIT),
         _ => return None,
     };
@@ -617,7 +624,7 @@ fn modules(options: &RecordOptions) -> Result<Vec<Module>, Error> {
 /// The initrd that the machine gets: guest-init's archive in front of the user's own.
 fn initrd(options: &RecordOptions, line: &KernelLine, modules: &[Module]) -> Result<Option<File>, Error> {
     let users = options.guest.initrd.as_deref().map(open).transpose()?;
-    if !options.guest.has_guest_init() {
+    if !options.guest.has_guest_init() && options.guest.init != Init::Mute {
         return Ok(users);
     }
     let missing = || Error::LibraryMissing {

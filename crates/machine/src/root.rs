@@ -9,7 +9,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 use guest_init::config::Root;
-use recording::{GuestSpec, Init, open_disk};
+use recording::{GuestSpec, open_disk};
 use rustix::fs::{Access, access};
 
 use crate::Error;
@@ -53,7 +53,7 @@ pub(crate) fn check(options: &GuestSpec, profile: &GuestProfile) -> Result<(), E
             text!["give a Linux ", Field::Kernel, " in its place"],
         );
     }
-    if options.init == Init::Keep {
+    if !options.has_guest_init() {
         let why = text!["bootscope's process 1 mounts it, and ", Field::Init.is("keep"), " leaves that out"];
         return refused(why, "drop one of the two".into());
     }
@@ -180,6 +180,7 @@ pub(crate) fn image_bytes(image: &Path) -> Result<u64, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use recording::Init;
     use std::path::PathBuf;
 
     fn head(at: usize, bytes: &[u8], block: (usize, u8)) -> Vec<u8> {

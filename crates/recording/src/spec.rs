@@ -160,6 +160,9 @@ pub enum Init {
     Guest,
     /// The guest's own; evidence comes from the console and from guest memory.
     Keep,
+    /// bootscope's, on a machine without a channel for its messages: its start is the end mark, and evidence comes from
+    /// the console and from guest memory.
+    Mute,
 }
 
 /// The action of bootscope's process 1 after the evidence transfer.
@@ -246,7 +249,7 @@ impl GuestSpec {
         GuestSpec::deserialize(how).ok()
     }
 
-    /// True if bootscope's process 1 is started.
+    /// True if bootscope's process 1 is started and sends its messages to the host.
     #[must_use]
     pub fn has_guest_init(&self) -> bool {
         self.init == Init::Guest && !self.target.is_board()

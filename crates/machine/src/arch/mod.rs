@@ -103,9 +103,19 @@ impl Arch {
         (self.board(guest).map_or(self.channel, |board| board.channel))()
     }
 
+    /// True if bootscope does not know the guest's machine. Nothing is added to such a machine.
+    pub(crate) fn is_plain(&self, guest: &GuestSpec) -> bool {
+        let machine = guest.machine.split(',').next().unwrap_or_default();
+        let is_version = |rest: &str| rest.is_empty() || rest.starts_with('-');
+        let mut known = self.facts.qemu.known_machines.iter();
+        let is_known = known.any(|known| machine.strip_prefix(known).is_some_and(is_version));
+        guest.target.is_qemu() && self.board(guest).is_none() && !is_known
+    }
+
     /// The CPU model of a guest for translation by a VMM of this major version. `None` means the VMM's default.
     pub(crate) fn cpu(&self, guest: &GuestSpec, version: u32) -> Option<&'static str> {
-        self.board(guest).map_or_else(|| (self.facts.qemu.translated_cpu)(version), |_| None)
+        let is_usual = self.board(guest).is_none() && !self.is_plain(guest);
+        if is_usual { (self.facts.qemu.translated_cpu)(version) } else { None }
     }
 }
 
@@ -272,6 +282,7 @@ mod tests {
         qemu: Qemu {
             program: "stub",
             machine: "none",
+            known_machines: &["pc"],
             takes_device_tree: false,
             pci_machines: &[],
             translated_cpu: |_| None,

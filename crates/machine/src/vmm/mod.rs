@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use recording::{GuestSpec, Target, VmmKind};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::clock::Moment;
@@ -89,11 +89,31 @@ pub(crate) trait Program: fmt::Debug {
         true
     }
 
+    /// The demands of the guest's machine; `None` if they cannot be asked for.
+    fn machine_facts(&self, _guest: &GuestSpec) -> Option<MachineFacts> {
+        None
+    }
+
     /// Starts a machine. The calling thread must stay until the machine has ended, because the machine ends with its thread.
     ///
     /// # Errors
     /// If the machine cannot be described, or the program cannot be executed.
     fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Vmm>, Error>;
+}
+
+/// The demands and devices of a machine, as its VMM makes it without a kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct MachineFacts {
+    /// bootscope's default number of CPUs, or the machine's own if it refuses that.
+    pub(crate) cpus: u32,
+    /// bootscope's default size of memory, or the machine's own if it refuses that.
+    pub(crate) memory_bytes: u64,
+    /// True if guest RAM can be a file of bootscope's.
+    pub(crate) takes_memory_file: bool,
+    /// True if a device with I/O ports can be added.
+    pub(crate) has_io_ports: bool,
+    /// True if it makes a device tree for the kernel. `None` if the VMM does not say.
+    pub(crate) makes_device_tree: Option<bool>,
 }
 
 /// The machine to start, and its instruments.

@@ -110,6 +110,7 @@ pub(super) mod tests {
         qemu: Qemu {
             program: "stub",
             machine: "none",
+            known_machines: &["none"],
             takes_device_tree: false,
             pci_machines: &[],
             translated_cpu: |_| None,

@@ -26,6 +26,9 @@ use crate::option_table::add_qemu_arguments;
 use crate::vmm_line::VmmLine;
 use recording::Field;
 
+/// The most serial ports of a machine that bootscope does not know.
+const SERIAL_PORTS: u8 = 4;
+
 /// Descriptors that QEMU inherits.
 #[derive(Clone, Debug)]
 pub(crate) struct Inherited {
@@ -82,7 +85,11 @@ pub(crate) fn arguments(
     line.boot(guest, kernel_line, fds)?;
     line.disks(guest)?;
     line.network(guest, fds.port);
-    line.watch(fds, crate::arch::of(guest).console_place(guest));
+    let arch = crate::arch::of(guest);
+    match arch.is_plain(guest) {
+        true => line.watch_plainly(fds),
+        false => line.watch(fds, arch.console_place(guest)),
+    }
     if let Some(plugin) = plugin {
         line.plugin(guest, plugin)?;
     }
@@ -170,6 +177,26 @@ impl VmmLine {
     }
 
     fn watch(&mut self, fds: &Inherited, console_place: u8) {
+        self.stopped(fds);
+        self.serial_ports(fds, console_place);
+        self.ports(fds);
+    }
+
+    /// Watches a machine whose console may be on any of its serial ports: all write to the same pipe. QEMU ignores ports that the machine
+    /// does not have.
+    fn watch_plainly(&mut self, fds: &Inherited) {
+        self.stopped(fds);
+        self.pair("-serial", "chardev:console");
+        for place in 1..SERIAL_PORTS {
+            let id = format!("console{place}");
+            self.pipe(&id, fds.console);
+            self.pair("-serial", format!("chardev:{id}"));
+        }
+        self.ports(fds);
+    }
+
+    /// Holds the machine at its first instruction, with a monitor and a console.
+    fn stopped(&mut self, fds: &Inherited) {
         self.pair("-display", "none");
         self.flag("-no-reboot");
         self.flag("-no-shutdown");
@@ -181,7 +208,10 @@ impl VmmLine {
             self.pair("-gdb", "chardev:gdbstub");
         }
         self.pipe("console", fds.console);
-        self.serial_ports(fds, console_place);
+    }
+
+    /// Adds the ports of the firmware and the guest.
+    fn ports(&mut self, fds: &Inherited) {
         if let Some((fd, port)) = fds.firmware {
             self.pipe("firmware", fd);
             self.pair("-device", format!("isa-debugcon,iobase={port:#x},chardev=firmware"));
@@ -294,6 +324,19 @@ mod tests {
         let keep = Inherited { guest: None, ..fds };
         let line = arguments(&guest, cpu, "", &keep, None).unwrap().join(" ");
         assert!(line.contains("-serial null -serial chardev:console") && !line.contains("guest"), "{line}");
+    }
+
+    #[test]
+    fn each_serial_port_of_an_unknown_machine_is_the_console() {
+        let fds = Inherited { guest: None, firmware: None, ..fds() };
+        let guest = GuestSpec { arch: "aarch64".to_owned(), machine: "raspi3b".to_owned(), ..GuestSpec::default() };
+        let line = arguments(&guest, Cpu::Translated(crate::arch::of(&guest).cpu(&guest, 7)), "", &fds, None).unwrap();
+        let line = line.join(" ");
+        assert!(line.contains("-serial chardev:console -chardev file,id=console1,path=/proc/self/fd/4"), "{line}");
+        assert!(
+            line.contains("-serial chardev:console3") && !line.contains("-device") && !line.contains("-cpu"),
+            "{line}"
+        );
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod escape;
 mod host_devices;
 pub(in crate::vmm) mod launch;
 mod linker;
+mod machine_facts;
 mod monitor;
 mod mtree;
 pub(in crate::vmm) mod program;

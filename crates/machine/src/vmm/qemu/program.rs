@@ -15,12 +15,13 @@ use serde::{Deserialize, Serialize};
 use super::arguments::Cpu;
 use super::escape::escaped;
 use super::host_devices::host_timed_device;
+use super::machine_facts::machine_facts;
 use super::{NAME, launch};
 use crate::child::ends_with_us;
 use crate::library::PLUGIN;
 use crate::refusal::text;
 use crate::vmm::process::{ask_version, check_program, which};
-use crate::vmm::{Launch, Program, Vmm, WHY_NOT_REPEATED};
+use crate::vmm::{Launch, MachineFacts, Program, Vmm, WHY_NOT_REPEATED};
 use crate::{Error, arch, library, memo};
 use recording::Field;
 
@@ -145,6 +146,10 @@ impl Program for Qemu {
             PluginTaken { taken: true, .. } => Ok(object),
             PluginTaken { why_not, .. } => Err(format!("this QEMU refuses bootscope's plugin: {why_not}")),
         }
+    }
+
+    fn machine_facts(&self, guest: &GuestSpec) -> Option<MachineFacts> {
+        machine_facts(&self.path, &self.identity, &guest.machine)
     }
 
     fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Vmm>, Error> {
