@@ -17,7 +17,7 @@ const NOT_USERS: &str = "\
     lp news uucp proxy backup list irc gnats _apt syslog tss uuidd rtkit colord geoclue pulse postgres mysql redis nginx \
     shared space slice manager session database accounts account namespace namespaces interface mode sessions runtime \
     instance defined core data login id this all record records group groups events event input copy access processes \
-    process directories units helper limits";
+    process directories units helper limits uid cdrom usb usb0 usb1 sda1 sdb1 realroot";
 /// Words before versions, which may look like addresses.
 const VERSION_WORDS: &str = "ver driver firmware fw revision rev release bios v nvm ucode microcode";
 /// Further words before versions. An address of a private network may follow these, too.
@@ -44,8 +44,8 @@ const NOT_DOMAINS: &str = "\
     cfg rules localdomain html gz xz";
 /// Volume groups, labels and pools with the names that installers choose.
 const VOLUME_GROUPS: &str = "\
-    rhel fedora centos almalinux rocky ol ubuntu-vg vg vg0 vg00 system root main data rootvg volgroup volgroup00 pve cl boot efi esp uefi efi-system rootfs root-fs swap \
-    cloudimg-rootfs opt var usr tmp oem state kernel initrd recovery writable casper-rw ubuntu-seed bios uefi-ntfs rpool tank zroot";
+    rhel fedora centos almalinux rocky ol ubuntu-vg debian-vg kali-vg luks crypt cryptroot vg vg0 vg00 system root main data rootvg volgroup volgroup00 pve cl boot efi esp uefi efi-system rootfs root-fs swap \
+    cloudimg-rootfs opt var usr tmp oem state kernel initrd recovery writable casper-rw ubuntu-seed efi-system-partition basic-data-partition microsoft-basic-data linux-filesystem primary bios uefi-ntfs rpool tank zroot";
 
 /// True if a list of words between blanks contains the word, in any letter case.
 pub(crate) fn is_in(list: &str, word: &[u8]) -> bool {
@@ -226,7 +226,9 @@ pub(super) fn full_name(candidate: &Candidate<'_>) -> bool {
 }
 
 pub(super) fn volume_group(candidate: &Candidate<'_>) -> bool {
-    !is_in(VOLUME_GROUPS, candidate.value)
+    // systemd and device-mapper escape a dash.
+    let name = lower_text(candidate.value).replace("\\\\", "\\").replace("\\x2d\\x2d", "-").replace("--", "-");
+    !is_in(VOLUME_GROUPS, name.replace("\\x2d", "-").replace("\\x20", "-").as_bytes())
 }
 
 pub(super) fn user(candidate: &Candidate<'_>) -> bool {

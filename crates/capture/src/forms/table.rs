@@ -26,7 +26,7 @@ macro_rules! dash {
 /// Names of options and fields with values that only their owner may have.
 macro_rules! secret_name {
     () => {
-        r"(?:key\d?|token|passw(?:or)?d|pass(?:phrase|code|wd)?|pwd|pw|secret|credentials?|psk|signature|bearer|cookie)"
+        r"(?:key\d?|token|passw(?:or)?d|pass(?:phrase|code|wd)?|pwd|pw|secret|credentials?|psk|signature|bearer|cookie)(?:_(?:base|value|data|string|hash))?"
     };
 }
 

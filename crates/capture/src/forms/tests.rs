@@ -96,6 +96,41 @@ fn colours_and_escapes_join_no_words() {
     }
 }
 
+/// The forms have one example each; these are other lines of the same forms.
+#[test]
+fn each_place_of_an_identity_is_known() {
+    let lines = [
+        "netroot=iscsi:«anna:pa55»@«10.9.8.7»::3260:1:x",
+        "MYSQL_PASSWORD: «data7» SECRET_KEY_BASE=«8fa1»",
+        "echo root:«root77» | chpasswd",
+        "post https://«hooks.slack.com»/services/«T0/B0/x1»",
+        r"dev-disk-by\x2dlabel-«heron\x2ddata».device /dev/disk/by-partlabel/«heron»",
+        "Found device /dev/disk/by-label/«heron».",
+        r"/dev/mapper/«web7--vg»-root dev-mapper-debian\x2d\x2dvg\x2droot.device",
+        "pvscan[300] VG «web7» run autoactivation.",
+        "spl_hostid=0x«00bab10c» OF: fdt: Machine serial «10000000abcdef12»",
+        "androidboot.em.did=«201a2b3c4d5e6f77» phone number +«491701234567»",
+        "PXE: pxelinux.cfg/«C0A8»",
+        "hostnamectl set-hostname «web7» sethostname(\"«web7»\", 4)",
+        " host   : «web7»",
+        "[    1.000000]  domain : «corp»",
+        "auto url=«seed7»/x netcfg/get_domain=«corp»",
+        "libvirtd: guest=«customer7» NetBIOS name «WEB7»",
+        "«web7» console login: ",
+        "Last login: Tue Nov 24 10:11:12 from «laptop7»",
+        "«web-7»# uname",
+        "policy: set '«Office»' (wlan0) as default",
+        "Created slice User Slice of «anna». Slice User Slice of UID 1000.",
+        "groupadd: new group: name=«anna», GID=1001",
+        "chown «anna»:staff /srv, Mounting /media/«anna»/usb, run ~«anna»/x",
+        "git clone «git@git.corp.example»:«anna»/x",
+        "passwd/user-fullname=\"«Anna Berg»\"",
+    ];
+    for line in lines {
+        assert_eq!(marked(&line.replace(['«', '»'], "")), line);
+    }
+}
+
 /// Finds each identity in the logs of the readers' tests, and no other. All other lines stay the same.
 #[test]
 fn in_real_logs_no_line_without_an_identity_changes() {

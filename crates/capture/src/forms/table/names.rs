@@ -21,7 +21,7 @@ pub(super) const HOSTS: &[Form] = &[
         Kind::Host,
         host,
         concat!(
-            r#"(?i)(?:host[ _-]?name\b.*?\bto ["'<\x60]?|setting (?:the |system )?host ?name:?\s+(?:to\s+)?["'<]?|resolve host(?:name)?\s+["']?)"#,
+            r#"(?i)(?:host[ _-]?name\b.*?\bto ["'<\x60]?|setting (?:the |system )?host ?name:?\s+(?:to\s+)?["'<]?|\bset-?hostname(?:\s+|\(")["']?|resolve host(?:name)?\s+["']?)"#,
             name!()
         ),
         "hostname changed from \"(none)\" to \"«web7»\" * Setting hostname «web7» ...",
@@ -40,7 +40,9 @@ pub(super) const HOSTS: &[Form] = &[
         Kind::Host,
         host,
         concat!(
-            r#"(?i)(?:^|[^0-9a-z_-]|ipa_|nis[_-]?|dns[_-]?|search[_-]?)(?:r?host|fqdn|nodename|node_name|domain(?:[ _-]?(?:name|search))?|realm|workgroup|hostalias|vhost_name|[a-z-]*;h)["']?(?:\s+=>?\s*["']?|=>?["']?|=>?[ \t]+["']|\s*":\s*["']?)"#,
+            r#"(?i)(?:^|[^0-9a-z_-]|ipa_|get_|nis[_-]?|dns[_-]?|search[_-]?)(?:r?host|fqdn|nodename|node_name|domain(?:[ _-]?(?:name|search))?|realm|workgroup|hostalias|vhost_name|[a-z-]*;h)["']?(?:\s+=>?\s*["']?|=>?["']?|=>?[ \t]+["']|\s*":\s*["']?)"#,
+            name!(),
+            r"|^(?:\[[^\]]*\])?\s*(?:host|domain) +: +",
             name!()
         ),
         "host=«web7», domain=«corp.example», nis-domain=«corp»",
@@ -59,7 +61,7 @@ pub(super) const HOSTS: &[Form] = &[
         Kind::Host,
         host,
         concat!(
-            r#"(?i)(?:^|[^0-9a-z]|boot|root|next|tftp|ntp|log|dns|nfs|rlog|mail|time|image|key|puppet|license|proxy|kick)[ _-]?(?:server|servername|proxy|mirror)["']?\s*(?:=>?|":)\s*["']?(?:[a-z+]+://)?"#,
+            r#"(?i)(?:^|[^0-9a-z]|boot|root|next|tftp|ntp|log|dns|nfs|rlog|mail|time|image|key|puppet|license|proxy|kick)[ _-]?(?:server|servername|proxy|mirror|url)["']?\s*(?:=>?|":)\s*["']?(?:[a-z+]+://)?"#,
             name!()
         ),
         "IP-Config: bootserver=«10.0.2.2», rootserver=«nas01», path",
@@ -70,7 +72,7 @@ pub(super) const HOSTS: &[Form] = &[
         Kind::Host,
         host,
         concat!(
-            r#"(?i)(?:\bnode(?:[ _]?name)?["']?\s*[=:]\s*"|\b(?:sysname|my_name|peer_?name|computer[ _]?name|machine[ _]?name|client[ _]id)["']?\s*[=:]?\s*["']?)"#,
+            r#"(?i)(?:\bnode(?:[ _]?name)?["']?\s*[=:]\s*"|\bguest=|\b(?:sysname|my_name|peer_?name|computer[ _]?name|machine[ _]?name|netbios[ _]?name|client[ _]id)["']?\s*[=:]?\s*["']?)"#,
             name!()
         ),
         "kubelet: register node=\"«tern-03»\", sysname «sw-tern-2»",
@@ -126,7 +128,7 @@ pub(super) const HOSTS: &[Form] = &[
         "login prompt",
         Kind::Host,
         host,
-        concat!(r"(?:^|[\s\]>])", name!(), r" login:(?:\s|$)"),
+        concat!(r"\bLast login: .* from ", name!(), r"|(?:^|[\s\]>])", name!(), r"(?: console)? login:(?:\s|$)"),
         "«web7prod» login: ",
         "Last login: Mon",
     ),
@@ -154,7 +156,13 @@ pub(super) const HOSTS: &[Form] = &[
         "prompt of a shell",
         Kind::Host,
         host,
-        concat!(r"(?:\b[a-z_][\w-]*@|^\s*|\r)", name!(), r"\s*(?::\s*[~/][^\s#$]*|\s[~/][^\s\]]*\])\s*[#$%](?:\s|$)"),
+        concat!(
+            r"(?:\b[a-z_][\w-]*@|^\s*|\r)",
+            name!(),
+            r"\s*(?::\s*[~/][^\s#$]*|\s[~/][^\s\]]*\])\s*[#$%](?:\s|$)|^\s*",
+            name!(),
+            r"# \S"
+        ),
         "root@«web7»:~# ",
         "usr:/bin sh",
     ),
@@ -346,7 +354,7 @@ pub(super) const CLOUD: &[Form] = &[
         "connection of NetworkManager, or of a wireless driver",
         Kind::Network,
         link,
-        r#"(?:connection '|connect(?:ed)? to (?:the )?(?:wireless )?(?:network )?["'])([^'"\n]+)["']|onnected to (?:wireless )?network ([^\s"']+)"#,
+        r#"(?:connection '|connect(?:ed)? to (?:the )?(?:wireless )?(?:network )?["'])([^'"\n]+)["']|onnected to (?:wireless )?network ([^\s"']+)|policy: set '([^'\n]+)'"#,
         "starting connection '«FRITZ!Box 7590»'",
         "starting connection 'Wired connection 1'",
     ),

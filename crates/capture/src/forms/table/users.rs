@@ -9,7 +9,7 @@ pub(super) const USERS: &[Form] = &[
         "user's folder",
         Kind::User,
         user,
-        r#"(?:/+homes?/+|[/\\]+Users[/\\]+|/run/media/|/var/(?:mail|spool/mail|spool/cron(?:/crontabs)?|lib/systemd/linger)/)([^/\s"':,;\\\[\])}<>|*]+)"#,
+        r#"(?:/+homes?/+|[/\\]+Users[/\\]+|/run/media/|/var/(?:mail|spool/mail|spool/cron(?:/crontabs)?|lib/systemd/linger)/)([^/\s"':,;\\\[\])}<>|*]+)|/media/([^/\s"':,;\\\[\])}<>|*]+)/[^/\s]|(?:^|\s)~([a-z_][0-9a-z_-]*)/"#,
         "exec /home/«anna»/run",
         "/home /usr/lib/systemd",
     ),
@@ -27,7 +27,8 @@ pub(super) const USERS: &[Form] = &[
         user,
         concat!(
             r#"(?i)(?:^|[^0-9a-z]|sudo_|log|run)(?:user(?:name)?|logname|login|acct|owner|identity|ruser|default_user)["']?(?:\s+=\s*["']?|=["']?|=[ \t]+["']|\s*":\s*["']?)"#,
-            user!()
+            user!(),
+            r#"|\bfull[ _-]?name["']?\s*[=:]\s*(?:"([^"\n]+)"|'([^'\n]+)'|([^\s"',;]+))"#
         ),
         r#"acct="«anna»" SUDO_USER=«anna»"#,
         "user=0 User=root username=(null) logname= uid=0",
@@ -37,9 +38,9 @@ pub(super) const USERS: &[Form] = &[
         Kind::User,
         user,
         concat!(
-            r#"(?:\b(?:opened|closed) for user |\b(?:Accepted|Failed|Postponed) \S+ for (?:(?:invalid|illegal) user )?|\b(?:[Ii]nvalid|illegal|authenticating|unknown|for|of|by) user '?|\buser(?:name)? '|\bUser (?:name )?'|\bsudo(?:\[\d+\])?:\s+|\bsu(?:\[\d+\])?: \(to \S+\) |\b(?:sudo -u|su -|su -l|useradd|adduser|usermod) |\blogged in as |\bLogged in as |\bautologin |\b(?:automatic login|login name|logged in user): ?)'?"#,
+            r#"(?:\b(?:opened|closed) for user |\b(?:Accepted|Failed|Postponed) \S+ for (?:(?:invalid|illegal) user )?|\b(?:[Ii]nvalid|illegal|authenticating|unknown|for|of|by) user '?|\buser(?:name)? '|\bUser (?:name )?'|\bsudo(?:\[\d+\])?:\s+|\bsu(?:\[\d+\])?: \(to \S+\) |\b(?:sudo -u|su -|su -l|useradd|adduser|usermod) |\blogged in as |\bLogged in as |\bautologin |\b(?:automatic login|login name|logged in user): ?|\bUser Slice of |\bnew (?:user|group): name=)'?"#,
             user!(),
-            r"|\bby ([a-z_][0-9a-z_.-]*)\(uid=|\b[a-z]?[ug]id=\d+\(([a-z_][0-9a-z_.-]*)\)"
+            r"|\bchown (?:-\w+ )*([a-z_][0-9a-z_.-]*):|\bby ([a-z_][0-9a-z_.-]*)\(uid=|\b[a-z]?[ug]id=\d+\(([a-z_][0-9a-z_.-]*)\)"
         ),
         "New session 1 of user «anna».",
         "pam_unix(sshd:session): session opened for user root, for user space",
@@ -56,7 +57,7 @@ pub(super) const USERS: &[Form] = &[
         "user of a prompt or of SSH",
         Kind::User,
         user,
-        r"(?:\b([a-z_][\w.-]*)@[0-9A-Za-z][\w.-]*\s*(?::\s*[~/][^\s#$]*|\s[~/][^\s\]]*\])\s*[#$%]|(?i:\b(?:ssh|scp|sftp|rsync|mosh)\s)(?:-\S+\s(?:[^\s@-]\S*\s)?)*([a-z_][\w.-]*)@|\(([a-z_][\w-]*)\) (?:CMD|MAIL|LOGIN))",
+        r"(?:\b([a-z_][\w.-]*)@[0-9A-Za-z][\w.-]*\s*(?::\s*[~/][^\s#$]*|\s[~/][^\s\]]*\])\s*[#$%]|(?i:\b(?:ssh|scp|sftp|rsync|mosh)\s)(?:-\S+\s(?:[^\s@-]\S*\s)?)*([a-z_][\w.-]*)@|\bAAAA[0-9A-Za-z+/=]+ ([a-z_][\w.-]*)@|\bgit@[\w.-]+:([a-z_][\w.-]*)/|\(([a-z_][\w-]*)\) (?:CMD|MAIL|LOGIN))",
         "reached by ssh «anna»@«web7», CRON[7]: («anna») CMD (x)",
         "(root) CMD (x)",
     ),
