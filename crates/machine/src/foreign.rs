@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use recording::{
     Board, GuestSpec, Input, InputRole, ObserveSpec, Page, SymbolFile, Target, Until, VmmKind, open_regular,
+    unchangeable,
 };
 
 use crate::hash::hash;
@@ -86,7 +87,7 @@ const PROGRAM: &str = "it names a program";
 const ARGUMENTS: &str = "they are arguments for the VMM";
 const COMMAND: &str = "it is a command";
 const DEVICE: &str = "it names a device or a server";
-const OTHER_FILE: &str = "there is no such file here with the recorded content";
+const OTHER_FILE: &str = "there is no such file here with the recorded content, which no other user can change";
 const NOT_HASHED: &str = "a recording has no hash of it";
 const MACHINE: &str = "it has properties that bootscope does not know";
 /// One day.
@@ -260,26 +261,28 @@ impl Vetting<'_> {
 
     fn file(&mut self, option: &'static str, path: Option<PathBuf>, role: InputRole) -> Option<PathBuf> {
         let path = path?;
-        if self.is_recorded(&path, role) {
-            return Some(path);
+        if let Some(same) = self.recorded(&path, role) {
+            return Some(same);
         }
         self.leave_out(option, path.display().to_string(), OTHER_FILE, true);
         None
     }
 
     fn symbols(&mut self, file: SymbolFile) -> Option<SymbolFile> {
-        if self.is_recorded(&file.path, InputRole::Symbols) {
-            return Some(file);
+        if let Some(path) = self.recorded(&file.path, InputRole::Symbols) {
+            return Some(SymbolFile { path, ..file });
         }
         self.leave_out("symbols", file.to_string(), OTHER_FILE, false);
         None
     }
 
-    /// True if the file has the content that the recording lists for this role and path.
-    fn is_recorded(&self, path: &Path, role: InputRole) -> bool {
+    /// The path to open if the file has the content that the recording lists for this role and path. Only this user can
+    /// change that file, so it has the same content when the VMM opens it.
+    fn recorded(&self, path: &Path, role: InputRole) -> Option<PathBuf> {
         let listed = |input: &&Input| role.is(&input.role) && Path::new(&input.path) == path;
-        let listed = self.inputs.iter().find(listed);
-        listed.is_some_and(|input| path.is_absolute() && has_content(path, input.bytes, &input.sha256))
+        let input = self.inputs.iter().find(listed).filter(|_| path.is_absolute())?;
+        let path = unchangeable(path).ok()?;
+        has_content(&path, input.bytes, &input.sha256).then_some(path)
     }
 
     /// Takes a machine's name with properties that are known.
@@ -336,6 +339,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use serde_json::{Value, json};
+    use std::os::unix::fs::PermissionsExt;
 
     fn vet(how: Value, inputs: &[Input]) -> Vetted {
         vetted(serde_json::from_value(how).unwrap(), inputs)
@@ -422,6 +426,13 @@ mod tests {
         assert_eq!(taken(&path, input(Path::new("/other"), 6, &sha256)), None, "of another file");
         let initrd = Input { role: "initrd".to_owned(), ..input(&path, 6, &sha256) };
         assert_eq!(taken(&path, initrd), None, "of another role");
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert_eq!(taken(&link, input(&link, 6, &sha256)), Some(path.clone()), "the link could be changed");
+        let set = |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        set(0o666);
+        assert_eq!(taken(&path, input(&path, 6, &sha256)), None, "another user could change it");
+        set(0o644);
         std::fs::write(&path, "Kernel").unwrap();
         assert_eq!(taken(&path, input(&path, 6, &sha256)), None, "another content");
         let fifo = folder.path().join("fifo");

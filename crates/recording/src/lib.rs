@@ -50,7 +50,7 @@ pub use manifest::{
     State, Subject, TimeBase, Vmm,
 };
 pub use open::{Condition, Lost, NotKnown, Recording, read_file};
-pub use own_folder::own_folder;
+pub use own_folder::{own_folder, unchangeable};
 pub use pack::{InMemory, may_be_written, pack};
 pub use patch::{Edit, Patch};
 pub use regular_file::{

@@ -3,10 +3,10 @@
 //! In a folder that every user may write, such as `/tmp`, another user can create a folder of any name that can be
 //! guessed. That user could read what is written there, and put links in place of its files.
 
-use std::fs;
+use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::process::{getegid, geteuid};
 
@@ -51,8 +51,31 @@ fn is_open_to_others(dir: &Path) -> io::Result<bool> {
     // Check the link and not its target: the link is what another user can create.
     let meta = above.join(name).symlink_metadata()?;
     let is_users = meta.is_dir() && meta.uid() == geteuid().as_raw();
+    Ok(!is_users || others_write(&meta))
+}
+
+fn others_write(meta: &Metadata) -> bool {
     let group_writes = meta.mode() & GROUP_WRITES != 0 && meta.gid() != getegid().as_raw();
-    Ok(!is_users || group_writes || meta.mode() & OTHERS_WRITE != 0)
+    group_writes || meta.mode() & OTHERS_WRITE != 0
+}
+
+/// The path without links of a file that only this user and root can change or replace. So a file that was checked is
+/// still the same when another program opens it by this path.
+///
+/// # Errors
+/// If the file is not there, or if another user could change it, or a folder above it.
+pub fn unchangeable(path: &Path) -> io::Result<PathBuf> {
+    let path = fs::canonicalize(path)?;
+    for part in path.ancestors() {
+        let meta = part.symlink_metadata()?;
+        let is_ours = [0, geteuid().as_raw()].contains(&meta.uid());
+        // In a sticky folder, only the owner of a file can replace it.
+        let is_sticky = meta.is_dir() && meta.mode() & STICKY != 0;
+        if !is_ours || others_write(&meta) && !is_sticky {
+            return Err(io::Error::other(format!("another user could change {}", part.display())));
+        }
+    }
+    Ok(path)
 }
 
 #[cfg(test)]
@@ -60,6 +83,33 @@ mod tests {
     use super::*;
     use std::fs::Permissions;
     use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn a_file_that_others_could_replace_is_changeable() {
+        let dir = tempfile::tempdir().unwrap();
+        let set = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        let (folder, link) = (dir.path().join("folder"), dir.path().join("link"));
+        fs::create_dir(&folder).unwrap();
+        let file = folder.join("vmlinuz");
+        fs::write(&file, "x").unwrap();
+        symlink(&file, &link).unwrap();
+        let real = fs::canonicalize(&file).unwrap();
+        for (of_folder, of_file, is_fine) in [
+            (0o755, 0o644, true),
+            (0o1777, 0o644, true),
+            (0o777, 0o644, false),
+            (0o755, 0o666, false),
+            (0o1777, 0o602, false),
+        ] {
+            set(&folder, of_folder);
+            set(&file, of_file);
+            for path in [&file, &link] {
+                let found = unchangeable(path).ok();
+                assert_eq!(found, is_fine.then(|| real.clone()), "{of_folder:o} {of_file:o}");
+            }
+        }
+        assert!(unchangeable(&folder.join("nothing")).is_err());
+    }
 
     #[test]
     fn a_folder_in_a_shared_one_has_to_be_the_users_own() {
