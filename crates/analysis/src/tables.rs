@@ -91,11 +91,12 @@ pub fn tables(timeline: &Timeline, path: &BootPath, phases: &[Phase], groups: &G
     for held in &path.cpu_held {
         wheres.note_held(held);
     }
+    // Each table's sums are freed before the next table's are made.
+    let (wheres, explained) = wheres.rows();
     let mut all_threads = Charged::new(timeline, &charger, phases, spread);
     each_piece(timeline, |from, to, frame| all_threads.add(from, to, StretchKind::Running, frame.as_slice()));
-    let (wheres, explained) = wheres.rows();
-    let functions = functions::functions(timeline, &charger, &path.stretches, spread);
     let all_threads = all_threads.rows().0;
+    let functions = functions::functions(timeline, &charger, &path.stretches, spread);
     Tables { things: charger.things(), explained, wheres, functions, all_threads }
 }
 
@@ -296,6 +297,7 @@ impl<'a> Charged<'a> {
         let Charged { timeline, charger, phases, whole, blamed, sums, .. } = self;
         let totals = self.total_times.totals();
         let by_name = TracksByName::new(timeline);
+        let most = sums.iter().filter(|sum| sum.stretches > 0).count();
         let rows = self.rows.into_iter().map(|(Key { charge, phase }, row)| (charge, phase, &sums[row as usize]));
         let rows = rows.filter(|(.., sum)| sum.stretches > 0).map(|(charge, phase, sum)| {
             let phase = phase_name(phases, phase);
@@ -324,7 +326,7 @@ impl<'a> Charged<'a> {
                 cpu_held: times_by_thread(timeline, &sum.held),
             }
         });
-        (sorted(rows.collect()), share(self.explained, whole))
+        (sorted(rows, most), share(self.explained, whole))
     }
 }
 
@@ -483,7 +485,10 @@ fn each_piece(timeline: &Timeline, mut each: impl FnMut(Ns, Ns, Option<Frame>)) 
 }
 
 /// Sorts rows, largest first. Rows of equal size are sorted by name, so that the order is reproducible.
-fn sorted(mut rows: Vec<Row>) -> Vec<Row> {
+/// `most` is an upper bound for the number of rows. Growing a list of ten thousands of rows would take twice its memory.
+fn sorted(some: impl Iterator<Item = Row>, most: usize) -> Vec<Row> {
+    let mut rows = Vec::with_capacity(most);
+    rows.extend(some);
     rows.sort_by(|a, b| (b.self_time, b.total_time, &a.name).cmp(&(a.self_time, a.total_time, &b.name)));
     rows
 }

@@ -93,9 +93,10 @@ impl Output {
 
     /// Prints one JSON document to standard output.
     pub fn document(&self, document: &impl Serialize) -> anyhow::Result<()> {
-        let mut text = report::json(document, true)?;
-        text.push('\n');
-        self.text(&text)
+        print(|out| {
+            report::write_json(&mut *out, document, true)?;
+            out.write_all(b"\n")
+        })
     }
 
     /// With `--json`, prints the document about a written file.

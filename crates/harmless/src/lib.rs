@@ -3,7 +3,8 @@
 
 use serde::Serialize;
 use std::borrow::Cow;
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::{self, Write};
 
 /// Replaces everything that a terminal or a browser would obey or hide by escapes. These are control characters, and
 /// characters that turn the direction of text, end lines or are invisible. Everything else stays.
@@ -57,23 +58,39 @@ fn escape(c: char, out: &mut String) {
 /// The JSON text of a value. The characters that [`harmless`] escapes are escaped in JSON's way. The value stays the
 /// same, and a terminal obeys no part of the text.
 pub fn json<T: Serialize>(value: &T, indented: bool) -> serde_json::Result<String> {
-    let text = if indented { serde_json::to_string_pretty(value)? } else { serde_json::to_string(value)? };
-    // Outside of strings, JSON contains no such character except the newline, and in strings it escapes the newline.
-    let harmful = |c: char| c != '\n' && is_harmful(c);
-    if !text.contains(harmful) {
-        return Ok(text);
-    }
-    let mut shown = String::with_capacity(text.len() + 64);
-    for c in text.chars() {
-        if harmful(c) {
-            for unit in c.encode_utf16(&mut [0; 2]) {
-                let _ = write!(shown, "\\u{unit:04x}");
-            }
-        } else {
-            shown.push(c);
+    let mut text = Vec::new();
+    write_json(&mut text, value, indented)?;
+    String::from_utf8(text).map_err(|error| serde_json::Error::io(io::Error::other(error)))
+}
+
+/// Writes [`json`] piece by piece, because a document may be much larger than the boot.
+pub fn write_json<T: Serialize>(out: impl Write, value: &T, indented: bool) -> serde_json::Result<()> {
+    let out = HarmlessStrings(out);
+    if indented { serde_json::to_writer_pretty(out, value) } else { serde_json::to_writer(out, value) }
+}
+
+/// Escapes harmful characters in the strings that `serde_json` writes: each in one piece, up to the next escape.
+struct HarmlessStrings<W>(W);
+
+impl<W: Write> Write for HarmlessStrings<W> {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        // Outside of strings, JSON contains no such character except the newline, and in strings it escapes the
+        // newline.
+        let harmful = |c: char| c != '\n' && is_harmful(c);
+        let text = std::str::from_utf8(piece).map_err(io::Error::other)?;
+        let mut done = 0;
+        for (at, c) in text.char_indices().filter(|(_, c)| harmful(*c)) {
+            self.0.write_all(&piece[done..at])?;
+            c.encode_utf16(&mut [0; 2]).iter().try_for_each(|unit| write!(self.0, "\\u{unit:04x}"))?;
+            done = at + c.len_utf8();
         }
+        self.0.write_all(&piece[done..])?;
+        Ok(piece.len())
     }
-    Ok(shown)
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 #[cfg(test)]

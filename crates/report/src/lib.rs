@@ -86,7 +86,7 @@ pub use summary::{
     SampledLine, SampledLines, SampledOnKind, SampledTrackLine, Summary, summarize,
 };
 pub use terminal::{all_threads, calls, details, functions, headline, initcalls, rows, show};
-pub use text::{Style, harmless, harmless_bytes, json};
+pub use text::{Style, harmless, harmless_bytes, json, write_json};
 pub use trial::{ProofLine, Proofs, Together};
 pub use trials_page::{PROOFS_NOTES, proofs_page};
 pub use units::units;

@@ -1,6 +1,6 @@
 //! Text for a reader: made harmless, cut to a width, coloured. No other file may print text from a machine.
 
-pub use harmless::{harmless, harmless_bytes, json};
+pub use harmless::{harmless, harmless_bytes, json, write_json};
 
 use analysis::floor;
 use benchmark::metrics::Unit;

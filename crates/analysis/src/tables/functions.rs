@@ -131,8 +131,10 @@ impl<'a> Functions<'a> {
             cpu_held: Vec::new(),
         };
         let messages = self.messages();
+        let is_on_the_path = |sum: &Sum| sum.count > 0 || sum.self_time > Ns::ZERO;
+        let most = self.sums.iter().filter(|sum| is_on_the_path(sum)).count() + 1;
         let all = self.charger.functions.iter().zip(&self.sums).zip(totals).zip(messages);
-        let on_the_path = all.filter(|(((_, sum), _), _)| sum.count > 0 || sum.self_time > Ns::ZERO);
+        let on_the_path = all.filter(|(((_, sum), _), _)| is_on_the_path(sum));
         let rows = on_the_path.map(|(((&(name, detail), sum), total), is_message)| {
             let text = joined(self.timeline, name, detail);
             let (key, text) =
@@ -142,7 +144,7 @@ impl<'a> Functions<'a> {
         let outside = &self.outside;
         let outside =
             (outside.self_time > Ns::ZERO).then(|| row(RowKey::Other, OUTSIDE.to_owned(), outside, outside.self_time));
-        sorted(rows.chain(outside).collect())
+        sorted(rows.chain(outside), most)
     }
 }
 

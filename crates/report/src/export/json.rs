@@ -95,7 +95,7 @@ fn array<T: Serialize>(out: &mut dyn Write, name: &str, rows: impl Iterator<Item
     write!(out, ",\n\"{name}\":[")?;
     for (i, row) in rows.enumerate() {
         write!(out, "{}", if i == 0 { "\n" } else { ",\n" })?;
-        out.write_all(crate::json(&row, false)?.as_bytes())?;
+        crate::write_json(&mut *out, &row, false)?;
     }
     write!(out, "]")
 }

@@ -40,7 +40,9 @@ impl Export for Otlp {
 
     fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()> {
         let content = Content::of(boot);
-        writeln!(out, "{}", crate::json(&wire::traces(&content), false)?)?;
-        writeln!(out, "{}", crate::json(&wire::metrics(&content), false)?)
+        crate::write_json(&mut *out, &wire::traces(&content), false)?;
+        writeln!(out)?;
+        crate::write_json(&mut *out, &wire::metrics(&content), false)?;
+        writeln!(out)
     }
 }

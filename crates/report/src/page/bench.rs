@@ -4,7 +4,8 @@
 //! It leaves out the rows of each table beyond the first [`MAX_ROWS`]. A boot keeps only the rows whose growth is
 //! drawn. All text has passed [`crate::harmless`].
 
-use super::parts::{Needed, for_a_browser};
+use super::for_a_browser::for_a_browser;
+use super::parts::Needed;
 use benchmark::Document;
 use page_data::{Column, Table};
 use std::collections::HashSet;

@@ -6,7 +6,8 @@
 //! end      (no columns)                                the page is complete
 //! ```
 
-use super::parts::{Needed, for_a_browser};
+use super::for_a_browser::for_a_browser;
+use super::parts::Needed;
 use crate::lake::{LakeCell, LakePage};
 use page_data::{Column, Table};
 use std::io;

@@ -7,6 +7,7 @@
 
 mod bench;
 mod boot;
+mod for_a_browser;
 mod lake;
 mod parts;
 

@@ -2,7 +2,7 @@
 //!
 //! The order is that of need. The first picture needs the first parts (`boot`, `tracks`, `stays`, `frames`). The charts
 //! need the next, with spans in chunks. Lists come last. Names and labels come in parts too, each before its first use.
-//! All text has passed [`harmless()`] here, so the page does not need to check it.
+//! All text has passed [`crate::harmless()`] here, so the page does not need to check it.
 //!
 //! ```text
 //! boot     json                                   one text: the facts, see [`Facts`]
@@ -36,9 +36,10 @@
 //! ```
 
 use super::boot::{ConsoleLine, PageBoot, embedded};
+use super::for_a_browser::{SummaryForABrowser, for_a_browser, safe};
 use crate::findings_text::NOT_LOOKED_FOR;
 use crate::overview::noise;
-use crate::text::{harmless, harmless_bytes};
+use crate::text::harmless_bytes;
 use crate::{Boot, ChangeLine, Findings, Summary};
 use analysis::StretchKind;
 use benchmark::METRICS;
@@ -78,9 +79,6 @@ const MAX_LINES: usize = 200_000;
 /// The most bytes of a console line.
 const MAX_LINE_BYTES: usize = 4_000;
 
-/// The most characters of a name.
-const MAX_NAME_CHARACTERS: usize = 4_000;
-
 /// The texts and figures of a boot that are not columns.
 #[derive(Serialize)]
 struct Facts<'a> {
@@ -90,7 +88,7 @@ struct Facts<'a> {
     /// The number of boots in the page; this is one of them.
     boots: usize,
     /// The part of `show --json` that the page shows. Numbers that doubles cannot hold are texts.
-    summary: Value,
+    summary: SummaryForABrowser,
     /// The thing that each row of `where` is about.
     things: Vec<u32>,
     /// The thing that each row of `where_all_threads` is about.
@@ -163,7 +161,7 @@ fn facts(&PageBoot { name, boot, console }: &PageBoot, boots: usize) -> io::Resu
         noise: noise(&summary),
         measured: summary.measured().collect(),
         memory: for_a_browser(serde_json::to_value(memory(&summary).collect::<Vec<_>>())?),
-        summary: for_a_browser(serde_json::to_value(summary)?),
+        summary: SummaryForABrowser::new(summary)?,
         findings: boot
             .findings
             .as_ref()
@@ -205,29 +203,6 @@ fn memory(summary: &Summary) -> impl Iterator<Item = (&'static str, &'static str
         };
         Some((metric.text, when, summary.metrics.get(metric)?))
     })
-}
-
-/// Makes all texts harmless, and turns whole numbers that a double cannot hold into texts.
-pub fn for_a_browser(value: Value) -> Value {
-    const EXACT: u64 = 1 << 53;
-    match value {
-        Value::String(text) => Value::String(safe(&text)),
-        Value::Array(values) => values.into_iter().map(for_a_browser).collect(),
-        Value::Object(fields) => fields.into_iter().map(|(name, value)| (safe(&name), for_a_browser(value))).collect(),
-        Value::Number(number) => {
-            let is_exact = number.as_i64().map(i64::unsigned_abs).or(number.as_u64()).is_none_or(|n| n < EXACT);
-            if is_exact { Value::Number(number) } else { Value::String(number.to_string()) }
-        }
-        other => other,
-    }
-}
-
-/// The text made harmless, and cut if it is longer than anyone reads.
-fn safe(text: &str) -> String {
-    match text.char_indices().nth(MAX_NAME_CHARACTERS) {
-        None => harmless(text).into_owned(),
-        Some((end, _)) => format!("{}… ({} bytes)", harmless(&text[..end]), text.len()),
-    }
 }
 
 /// The names of the kinds of spans, by their numbers.
