@@ -14,8 +14,10 @@ pub(super) fn stamp(text: &[u8]) -> Option<(i64, &[u8])> {
     let (ns, digits, mut rest) = seconds(skip_spaces(text.strip_prefix(b"[")?))?;
     if let Some(cpu) = rest.strip_prefix(b"@") {
         rest = number(cpu)?.1;
-    } else if let Some(delta) = rest.strip_prefix(b" <") {
-        rest = skip_spaces(seconds(skip_spaces(delta))?.2).strip_prefix(b">")?;
+    } else if let Some(delta) = skip_spaces(rest).strip_prefix(b"<") {
+        // journalctl marks a delta from another boot by an asterisk.
+        let after = seconds(skip_spaces(delta))?.2;
+        rest = skip_spaces(after.strip_prefix(b"*").unwrap_or(after)).strip_prefix(b">")?;
     } else if rest.starts_with(b"   ") {
         // The first line of `journalctl -o short-delta` has blanks in place of the time since the line before.
         rest = skip_spaces(rest);
@@ -49,4 +51,25 @@ pub(super) fn find_glued(text: &[u8]) -> Option<usize> {
         })
         // At the very start it is the message's own text that looks like a stamp: no progress there.
         .filter(|&at| at > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_may_have_the_time_since_the_line_before() {
+        for line in [
+            "[    5.123456] text",
+            "[    5.123456 <    0.000012>] text",
+            "[    5.123456 <    0.000012 >] text",
+            "[    5.123456  <   0.000012*>] text",
+            "[    5.123456                ] text",
+        ] {
+            assert_eq!(after_stamp(line.as_bytes()), Some((Ns(5_123_456_000), &b"text"[..])), "{line}");
+        }
+        for line in ["[    5.123456 <0.1] text", "[    5.123456 <x>] text", "[    5.123456 ] text"] {
+            assert_eq!(after_stamp(line.as_bytes()), None, "{line}");
+        }
+    }
 }
