@@ -218,7 +218,7 @@ impl Finding {
 pub fn finding_title(timeline: &Timeline, finding: &findings::Finding) -> String {
     let figures: Vec<String> = finding.figures.iter().map(|figure| figure_text(*figure, timeline.unit)).collect();
     let figures = if figures.is_empty() { String::new() } else { format!(" ({})", figures.join(", ")) };
-    format!("{}: {}{figures}", finding.about, finding.rule.title)
+    format!("{}: {}{figures}", finding.about.trim_end_matches(':'), finding.rule.title)
 }
 
 impl FindingEvidence {
