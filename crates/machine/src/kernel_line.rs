@@ -56,8 +56,9 @@ pub(crate) struct KernelLine {
 pub(crate) enum Added {
     /// Only those that the requested boot needs.
     Plain,
-    /// Those that recording needs too; `trace_in_memory` is true if the trace can be read in the guest's memory.
-    Recorded { trace_in_memory: bool },
+    /// Those that recording needs too; `trace_in_memory` is true if the trace can be read in the guest's memory, and `has_events` if the
+    /// kernel can trace events.
+    Recorded { trace_in_memory: bool, has_events: bool },
 }
 
 /// Makes the command line for these options.
@@ -136,8 +137,8 @@ fn added(options: &GuestSpec, arch: &Arch, adds: Added, user: &[String]) -> Vec<
         line.push("nokaslr".to_owned());
     }
     line.extend(options.mask.iter().map(|unit| format!("systemd.mask={unit}")));
-    let Added::Recorded { trace_in_memory } = adds else { return line };
-    let traced = options.trace_events && (options.has_guest_init() || trace_in_memory);
+    let Added::Recorded { trace_in_memory, has_events } = adds else { return line };
+    let traced = options.trace_events && has_events && (options.has_guest_init() || trace_in_memory);
     let logged = options.trace_events && !traced;
     // `initcall_debug` without a value and `initcall_debug=0` are both the user's choice.
     if logged && !given("initcall_debug") {
@@ -211,7 +212,7 @@ mod tests {
     use super::*;
     use crate::arch::x86_64::ARCH;
 
-    const RECORDED: Added = Added::Recorded { trace_in_memory: false };
+    const RECORDED: Added = Added::Recorded { trace_in_memory: false, has_events: true };
 
     fn linux() -> GuestProfile {
         GuestProfile { takes_linux_words: true, ..GuestProfile::default() }
@@ -283,6 +284,16 @@ mod tests {
             "console=ttyS0 systemd.mask=a.timer systemd.mask=b.service quiet",
             "what is masked is the guest's, also where nothing is recorded"
         );
+    }
+
+    #[test]
+    fn a_kernel_without_events_logs_its_initcalls() {
+        let options = GuestSpec { append: "quiet".to_owned(), ..GuestSpec::default() };
+        let adds = Added::Recorded { trace_in_memory: true, has_events: false };
+        let line = |options: &GuestSpec| kernel_line(options, &ARCH, &linux(), adds).unwrap().text;
+        let expected = "console=ttyS0 initcall_debug log_buf_len=1048576 quiet";
+        assert_eq!(line(&options), format!("{expected} rdinit=/bootscope/init"));
+        assert_eq!(line(&GuestSpec { init: Init::Keep, ..options }), expected);
     }
 
     #[test]

@@ -54,6 +54,7 @@ mod refusal;
 mod root;
 mod stops;
 mod symbols;
+mod tracers;
 mod transfer;
 mod vmm;
 mod vmm_line;

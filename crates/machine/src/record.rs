@@ -27,7 +27,7 @@ use crate::vmm::{Exit, Instruments, Launch, Program};
 use crate::watch::{Facts, Finished, Watch, free_port};
 use crate::{
     Error, Field, Observer, accel, arch, host, image, kernel_image, library, modules, plain_machine, root, stops,
-    symbols, vmm,
+    symbols, tracers, vmm,
 };
 
 /// Blocks of user space after which the plugin stops. About this number run in a Debian's initrd, or in the first seconds of an init
@@ -251,7 +251,9 @@ pub(crate) fn prepare(
     let fixed = GuestSpec { fixed_address, trace_events, ..options.guest.clone() };
     let is_readable = !plain && program.shows_memory();
     let trace = if is_readable { trace_image(&options.guest, &profile)? } else { None };
-    let adds = if plain { Added::Plain } else { Added::Recorded { trace_in_memory: matches!(trace, Some(Ok(_))) } };
+    let has_events = plain || tracers::has_events(&options.guest, &profile);
+    let trace_in_memory = matches!(trace, Some(Ok(_)));
+    let adds = if plain { Added::Plain } else { Added::Recorded { trace_in_memory, has_events } };
     let line = kernel_line(&fixed, arch::of(&options.guest), &profile, adds)?;
     let (trace, untraced) = match trace.transpose() {
         Ok(trace) => (trace, None),
@@ -291,6 +293,7 @@ pub(crate) fn prepare(
             .chain(oddity.map(Text::from))
             .chain(line.note.clone())
             .chain(untraced.map(Text::from))
+            .chain((!has_events).then(|| tracers::NO_EVENTS.into()))
             .chain(unseen(&*program))
             .chain(plain_machine::notes(&options.guest, &*program))
             .chain(profile.notes.iter().cloned().map(Text::from))

@@ -311,7 +311,8 @@ mod tests {
         let profile = GuestProfile { takes_linux_words: true, ..GuestProfile::default() };
         let line = |guest: &GuestSpec, adds| kernel_line(guest, &STUB, &profile, adds);
         assert_eq!(line(&guest, Added::Plain).unwrap().text, "console=ttySTUB0 quiet rdinit=/bootscope/init");
-        let traced = line(&guest, Added::Recorded { trace_in_memory: false }).unwrap_err().to_string();
+        let traced =
+            line(&guest, Added::Recorded { trace_in_memory: false, has_events: true }).unwrap_err().to_string();
         assert!(traced.contains("the kernel takes 100"), "{traced}");
         assert_eq!(((STUB.channel)().wire(), (STUB.check_kernel)(b"").is_err()), (Wire::IoPort(0), true));
     }
