@@ -12,6 +12,7 @@ mod console_replay;
 mod cost_per_call;
 mod cost_per_gb;
 mod countdown;
+mod cpu_announce;
 mod cpu_bring_up;
 mod cpu_start;
 mod decompression;
@@ -22,10 +23,15 @@ mod firmware;
 mod fixed_delays;
 mod holder_without_cpu;
 mod initrd;
+mod key_derivation;
+mod keyboard_reset;
+mod lab_table;
 mod log_gaps;
+mod long_delay;
 mod long_tail;
 mod one_at_a_time;
 mod probe_work;
+mod root_hold;
 mod root_wait;
 mod self_tests;
 mod tick_waits;
@@ -50,12 +56,16 @@ pub static DETECTORS: &[Detector] = &[
     initrd::DETECTOR,
     deferred_probes::DETECTOR,
     root_wait::DETECTOR,
+    root_hold::DETECTOR,
+    key_derivation::DETECTOR,
     user_programs::DETECTOR,
     timer_setup::DETECTOR,
     tracer_start::DETECTOR,
     code_patching::DETECTOR,
     build_options::DETECTOR,
+    keyboard_reset::DETECTOR,
     tick_waits::DETECTOR,
+    cpu_announce::DETECTOR,
     console_replay::DETECTOR,
     console_characters::DETECTOR,
     probe_work::DETECTOR,
@@ -66,8 +76,10 @@ pub static DETECTORS: &[Detector] = &[
     one_at_a_time::DETECTOR,
     long_tail::DETECTOR,
     fixed_delays::DETECTOR,
+    long_delay::DETECTOR,
     cost_per_call::DETECTOR,
     acpi_slots::DETECTOR,
+    lab_table::DETECTOR,
     log_gaps::DETECTOR,
 ];
 

@@ -294,7 +294,28 @@ fn remedy(seen: &Seen) -> Remedy {
         ),
         Os::Linux if !is_quiet(seen) => Remedy::append("print less, by quiet or loglevel=", &["quiet"]),
         Os::Linux => Remedy::code("change the kernel or its loglevel= to print less"),
-        _ => Remedy::code("print less until the boot is over; on a screen, draw only what changed"),
+        _ => Remedy::code(other_remedy(seen)),
+    }
+}
+
+/// Advice for a kernel that is not Linux, by the consoles that its log names: FreeBSD's terminal on a screen, and a serial port.
+fn other_remedy(seen: &Seen) -> &'static str {
+    const BOTH: &str = "print less until the boot is over (boot_mute=\"YES\" in FreeBSD's loader.conf); on a screen, draw only what changed";
+    const SCREEN: &str = "change the code: on a screen, draw only what changed; a smaller screen has less to draw (efi_max_resolution= or \
+                          vbe_max_resolution= in loader.conf, vt(4): hw.vga.textmode=1), and boot_mute=\"YES\" prints nothing until the boot is over";
+    const SERIAL: &str =
+        "print less until the boot is over (boot_mute=\"YES\" in loader.conf), or faster: comconsole_speed=\"115200\"";
+    let text = |line: Mark| seen.timeline.names.get(line.name);
+    let is_screen = |line: &str| line.starts_with("VT(");
+    let is_serial = |line: &str| line.starts_with("uart") && line.contains(": console (");
+    let (screen, serial) = seen
+        .lines()
+        .map(text)
+        .fold((false, false), |(screen, serial), line| (screen || is_screen(line), serial || is_serial(line)));
+    match (screen, serial) {
+        (true, false) => SCREEN,
+        (false, true) => SERIAL,
+        _ => BOTH,
     }
 }
 
@@ -328,6 +349,23 @@ mod tests {
             print(&mut log, &format!("initcall {name} returned 0 after {} usecs", own(i)));
         }
         findings_of(log)
+    }
+
+    #[test]
+    fn advice_fits_the_console_that_the_log_names() {
+        let advice = |lines: &[&str]| {
+            let mut log = Log::new();
+            log.machine.os = Os::FreeBsd;
+            lines.iter().for_each(|line| log.line(line));
+            log.call("_vprintf", us(500));
+            log.call("works", us(500));
+            findings_of(log)[0].remedy.what
+        };
+        const SCREEN: &str = "VT(efifb): resolution 3200x1800";
+        const SERIAL: &str = "uart0: console (9600,n,8,1)";
+        assert!(advice(&[SCREEN]).contains("efi_max_resolution"));
+        assert!(advice(&[SERIAL]).contains("comconsole_speed"));
+        assert_eq!(advice(&[SCREEN, SERIAL]), advice(&[]), "both print");
     }
 
     #[test]

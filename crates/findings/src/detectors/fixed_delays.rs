@@ -20,6 +20,12 @@ pub const DETECTOR: Detector = Detector {
     look,
 };
 
+/// Advice about delays between which the caller looks at the device, and about others.
+pub(super) const POLLS_ALREADY: &str = "change the code: the caller seems to poll already, so let a thread wait for the device, and return, so that the boot \
+                                        goes on; with shorter delays it notices the end sooner";
+pub(super) const WAITS_BLINDLY: &str =
+    "change the code: poll for what is waited for, wait once for all, or let a thread wait that nobody waits for";
+
 const MIN_CALLS: usize = 3;
 const SHORTEST: Ns = Ns(100_000);
 /// Two delays of this length are no coincidence.
@@ -97,9 +103,7 @@ fn draft(seen: &Seen, calls: &[Call]) -> Draft {
         ],
         parts: calls.iter().map(part).collect(),
         confidence: if polls { Confidence::Medium } else { Confidence::High },
-        remedy: Remedy::code(
-            "change the code: poll for what is waited for, wait once for all, or let a thread wait that nobody waits for",
-        ),
+        remedy: Remedy::code(if polls { POLLS_ALREADY } else { WAITS_BLINDLY }),
     }
 }
 
@@ -122,6 +126,7 @@ mod tests {
         assert_eq!((only.rule.id, only.about.as_str(), only.evidence_count), ("fixed-delays", "SYSINIT psm", 8));
         assert_eq!((only.price.low, only.price.likely, only.price.high), (ms(0), ms(1600), ms(1600)));
         assert_eq!(only.figures[1].value, Value::Time(ms(200)));
+        assert_eq!(only.remedy.what, POLLS_ALREADY);
     }
 
     #[test]
@@ -136,6 +141,8 @@ mod tests {
             });
             let found = log.found();
             let first = found.findings.first().expect("one caller");
+            let is_told_to_poll = first.remedy.what == WAITS_BLINDLY;
+            assert_eq!(is_told_to_poll, first.confidence == Confidence::High);
             (first.price.low, first.price.likely, first.confidence)
         };
         // For example, a driver holds the root file system back while a device takes 4.3 s.

@@ -187,9 +187,12 @@ impl<'a> Log<'a> {
             self.on(INIT, "EVENT HOLD GEOM events");
             self.on(INIT, "ENTER g_waitidle");
             self.on(INIT, "EVENT WAIT GEOM events");
-            self.on(G_EVENT, "ENTER pkcs5v2_genkey");
-            self.spend("THREAD g_event", 1, 1);
-            self.on(G_EVENT, "EXIT pkcs5v2_genkey");
+            // Two disks with one passphrase.
+            for _ in 0..2 {
+                self.on(G_EVENT, "ENTER pkcs5v2_genkey");
+                self.spend("THREAD g_event", 1, 2);
+                self.on(G_EVENT, "EXIT pkcs5v2_genkey");
+            }
             self.on(G_EVENT, "EVENT RELEASE GEOM events");
             self.on(INIT, "EVENT UNWAIT GEOM events");
             self.on(INIT, "EXIT g_waitidle");
