@@ -53,7 +53,7 @@ struct Bar {
     length: i64,
 }
 
-/// What a picture says, as far as it is read.
+/// The parts of a picture that are read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plot {
     /// The stages by their bars.
