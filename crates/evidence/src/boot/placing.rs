@@ -128,7 +128,7 @@ impl<'f> Placing<'f> {
             tracks.iter().find(|(_, t)| t.kind == TrackKind::Thread && t.id == 0 && !t.idle).map(|(id, _)| id)
         });
         let first = known.unwrap_or_else(|| {
-            let is_only_heard = self.is_imported() && self.clocks.printk.is_none();
+            let is_only_heard = self.is_imported() && self.clocks.printk.is_none() && !self.calls_placed;
             let name = match &self.found.subject.os {
                 Os::Unknown if is_only_heard => "unknown",
                 Os::Unknown | Os::Linux => "swapper/0",

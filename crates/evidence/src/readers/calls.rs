@@ -71,9 +71,9 @@ impl Evidence for Calls {
         if !self.is_on_the_clock(boot) {
             return;
         }
+        boot.calls_placed = true;
         let (first, init) = (boot.first_thread(), boot.init());
         let placed = build(&self.followed, first, &mut boot.timeline);
-        boot.calls_placed = true;
         boot.user_space = placed.end;
         // The trace identifies process 1 more reliably.
         if init == first {
