@@ -1,5 +1,6 @@
 //! The formats of evidence, one module each: bytes become typed records. A format knows itself and the formats that it contains.
 
+pub(crate) mod android_events;
 pub mod bootchart;
 pub mod bootstage;
 pub(crate) mod bootstat;

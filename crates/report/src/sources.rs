@@ -75,6 +75,8 @@ pub(crate) fn end_evidence(evidence: EndEvidence, names: &Names) -> Cow<'_, str>
         E::LoginPromptLater => "no end mark: the console's last time stamp before its login prompt",
         E::WaitEnded(line) => return format!("no end mark: its last wait ended with “{}”", names.get(line)).into(),
         E::BootchartStopped => "bootchart's collector stopped",
+        E::AndroidShown => "Android showed its first screen",
+        E::BootTimer => "the guest wrote to the boot timer",
         E::StartInitReturned => "EXIT start_init, process 1 runs",
         E::Forked(child) => return format!("process 1 forked {}", process(child)).into(),
         E::Exited(who) => return format!("{} exited", process(who)).into(),

@@ -54,6 +54,10 @@ pub enum EndEvidence {
     WaitEnded(NameId),
     /// bootchart's collector stopped: its user, or the event that it waited for, declared the boot done.
     BootchartStopped,
+    /// Android showed its first screen, or was about to.
+    AndroidShown,
+    /// The guest told its VMM through the boot timer that it has booted.
+    BootTimer,
     /// A kernel's event log has the return of `start_init`.
     StartInitReturned,
     /// Process 1 forked: by then it was in user space.
@@ -111,6 +115,8 @@ impl EndEvidence {
             EndEvidence::LoginPrompt => "login-prompt",
             EndEvidence::LoginPromptLater => "login-prompt-later",
             EndEvidence::WaitEnded(_) => "wait-ended",
+            EndEvidence::AndroidShown => "android-shown",
+            EndEvidence::BootTimer => "boot-timer",
             EndEvidence::StartInitReturned => "start-init-returned",
             EndEvidence::Forked(_) => "process-forked",
             EndEvidence::Exited(_) => "process-exited",

@@ -9,9 +9,7 @@
 use crate::boot::FactKind;
 use crate::readers::reader::Reader;
 use crate::readers::{
-    bootchart, bootstage, bootstat, boottimes, boottrace, calls, cbmem, efi_loader, exits, firmware, first_executions,
-    fpdt, ftrace, function_graph, guest_messages, guestfs, journal, kernel_log, perf_data, perf_script, process_table,
-    silence, symbols, systemd_analyze, tslog, uftrace, vmm, watched,
+    android_events, bootchart, bootstage, bootstat, boottimes, boottrace, calls, cbmem, efi_loader, exits, firmware, first_executions, fpdt, ftrace, function_graph, guest_messages, guestfs, journal, kernel_log, perf_data, perf_script, process_table, silence, symbols, systemd_analyze, tslog, uftrace, vmm, watched,
 };
 use timeline::DiagnosticKind;
 
@@ -88,6 +86,8 @@ readers! {
     Boottimes: boottimes::Files, provides [], needs [];
     /// Events of a FreeBSD boot: [`crate::formats::boottrace`].
     Boottrace: boottrace::Files, provides [Subject], needs [];
+    /// The progress of Android's boot: [`crate::formats::android_events`].
+    AndroidEvents: android_events::Files, provides [], needs [];
     /// coreboot's timestamps: [`crate::formats::cbmem`].
     Cbmem: cbmem::Files, provides [], needs [];
     /// U-Boot's stages: [`crate::formats::bootstage`].

@@ -1,6 +1,7 @@
 //! Tests of the readers with whole files of each format, including hostile ones, and the boots that result.
 
 mod android;
+mod android_events;
 mod any_bytes;
 mod consoles;
 #[path = "../../../../tests/cpu.rs"]
