@@ -1,4 +1,5 @@
 //! Small formats without a separate target, in one recording: `bootstat`, `boottimes`, `boottrace`, Android's init in a kernel log
+//! Small formats without a separate target, in one recording: `bootstat`, `boottimes`, `android_events`, `vmm_log`, Android's init in a kernel log
 //! (`android_words`), `meminfo`, `vmm` marks, a trace's sockets (`ports`), the files of an `archive`, and `recording.json` with the
 //! specs of its boot (`how`). A grammar makes the files from the input. An input that begins with `RAW` is the files themselves,
 //! with a NUL between them. For any input the phases and the boot path add up to the total, and a spec that is written is read back
@@ -27,6 +28,9 @@ const FILES: [(&str, &[&str]); 10] = [
     ("vmm.json", &[]),
     ("03-files.tar", &[]),
     ("04-boottrace.txt", &BOOTTRACE),
+    ("03-events.txt", &EVENTS),
+    ("04-vmm.log", &VMM),
+    ("05-files.tar", &[]),
 ];
 const BOOTSTAT: [&str; 3] = [
     "/tmp/uptime-{w}:{t} {t}",
@@ -52,6 +56,19 @@ const ANDROID: [&str; 9] = [
     "[    {T}] init: Service '{w}' (pid {n}) exited with status {n} waiting took {T} seconds",
     "[    {T}] init: Service '{w}' (pid {n}) exited with status {n} oneshot service took {T} seconds in background",
     "[    {T}] init: Service '{w}' (pid {n}) received signal {n}",
+];
+const EVENTS: [&str; 4] = [
+    "10-05 00:00:00.920   362   362 I boot_progress_{w}: {n}",
+    "I/boot_progress_start( {n}): {n}",
+    "12-23 11:03:15.260   553   553 I SurfaceFlinger: Boot is finished ({n} ms)",
+    "boot_progress_system_run: {n}",
+];
+const VMM: [&str; 5] = [
+    "2026-09-23T07:39:00.{n} [a:main] Running Firecracker v1.12.0",
+    "2026-09-23T07:39:01.{n} [a:main:DEBUG] event_end: {w}",
+    "2026-09-23T07:39:02.{n} [a:fc_vcpu 0] Guest-boot-time = {n} us",
+    "cloud-hypervisor: {T}s: <vmm> INFO:vmm/src/lib.rs:557 -- {w}",
+    "cloud-hypervisor: {T}s: <vcpu0> WARN:x.rs:76 -- [Debug I/O port: Kernel code {n}]",
 ];
 const MEMINFO: [&str; 4] = ["MemTotal:       {n} kB", "MemFree: {n} kB", "Cached: {n}", "{w}: {n} kB"];
 const TRACE: [&str; 7] = [
@@ -80,7 +97,7 @@ fn files(u: &mut Unstructured) -> Result<Vec<Vec<u8>>> {
         .map(|&(name, lines)| match name {
             "recording.json" => document(u, recording_json()),
             "vmm.json" => document(u, vmm_json()),
-            "03-files.tar" => archive(u),
+            "05-files.tar" => archive(u),
             _ => made::text(u, lines),
         })
         .collect()

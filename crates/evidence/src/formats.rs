@@ -36,4 +36,5 @@ pub mod trace_dat;
 pub mod tslog;
 pub mod uftrace;
 pub(crate) mod vmm;
+pub(crate) mod vmm_log;
 pub mod watched;

@@ -31,4 +31,5 @@ pub(crate) mod systemd_analyze;
 pub(crate) mod tslog;
 pub(crate) mod uftrace;
 pub(crate) mod vmm;
+pub(crate) mod vmm_log;
 pub(crate) mod watched;

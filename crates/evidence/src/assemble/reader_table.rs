@@ -9,7 +9,7 @@
 use crate::boot::FactKind;
 use crate::readers::reader::Reader;
 use crate::readers::{
-    android_events, bootchart, bootstage, bootstat, boottimes, boottrace, calls, cbmem, efi_loader, exits, firmware, first_executions, fpdt, ftrace, function_graph, guest_messages, guestfs, journal, kernel_log, perf_data, perf_script, process_table, silence, symbols, systemd_analyze, tslog, uftrace, vmm, watched,
+    android_events, bootchart, bootstage, bootstat, boottimes, boottrace, calls, cbmem, efi_loader, exits, firmware, first_executions, fpdt, ftrace, function_graph, guest_messages, guestfs, journal, kernel_log, perf_data, perf_script, process_table, silence, symbols, systemd_analyze, tslog, uftrace, vmm, vmm_log, watched,
 };
 use timeline::DiagnosticKind;
 
@@ -102,6 +102,8 @@ readers! {
     SystemdAnalyze: systemd_analyze::Files, provides [Container, Subject], needs [];
     /// The virtual machine monitor, seen from the host: [`crate::formats::vmm`].
     Vmm: vmm::Files, provides [VcpusStarted], needs [];
+    /// A virtual machine monitor's own log: [`crate::formats::vmm_log`].
+    VmmLog: vmm_log::Files, provides [], needs [];
     /// The firmware's debug lines: [`crate::formats::firmware`].
     Firmware: firmware::Files, provides [Firmware], needs [];
 }

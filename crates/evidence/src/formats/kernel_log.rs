@@ -29,6 +29,7 @@ mod vendor;
 
 use crate::NotThisFormat;
 use crate::formats::other_kernels;
+use crate::formats::vmm_log;
 use crate::input::records_max;
 use crate::input::text;
 use crate::input::text::{Lines, lossy};
@@ -36,7 +37,7 @@ pub(crate) use clean::{Cleaner, is_unclean};
 use std::ops::Range;
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
-pub(crate) use host_stamp::{DMESG_T, GRABSERIAL, Loggers, after_date};
+pub(crate) use host_stamp::{DMESG_T, GRABSERIAL, Loggers, after_date, after_dated};
 pub(crate) use kmsg::record as kmsg_record;
 pub use loader_stamp::LoaderStamp;
 pub(crate) use loader_stamp::LoaderStamps;
@@ -120,7 +121,7 @@ pub struct Counts {
     pub glued: u64,
     /// Lines that belong to the record before them.
     pub continuations: u64,
-    /// Lines that begin with `#` in a file of records.
+    /// Lines that begin with `#` in a file of records, and lines of a VMM.
     pub comments: u64,
     /// Lines with nothing in them.
     pub blank: u64,
@@ -385,6 +386,10 @@ impl<'d> Reader<'d> {
             }
             if text.trim_ascii().is_empty() {
                 self.log.counts.blank += 1;
+                continue;
+            }
+            if vmm_log::entry(text).is_some() {
+                self.log.counts.comments += 1;
                 continue;
             }
             let (mut host_stamp, text) = loggers.strip(text);

@@ -16,14 +16,6 @@ use timeline::{DiagnosticKind, EndEvidence, Mark, NameId, Ns, Phase, SpanKind, S
 /// The kernel's clock begins at most this long after its first instruction, unless unpacking the kernel is slow.
 const CLOCK_LATE: Ns = Ns::from_ms(100);
 
-/// True if the timeline has evidence from after the firmware.
-fn goes_on(boot: &Placing<'_>) -> bool {
-    let timeline = &boot.timeline;
-    let is_later = |track: TrackId| timeline.tracks.get(track).kind != TrackKind::Firmware;
-    timeline.spans.iter().any(|(_, span)| is_later(span.track))
-        || timeline.marks.iter().any(|mark| is_later(mark.track))
-}
-
 /// Steps as evidence of a boot.
 pub(crate) struct BeforeKernel {
     steps: Steps,
@@ -34,7 +26,24 @@ pub(crate) struct BeforeKernel {
 impl BeforeKernel {
     /// The evidence; `None` if there are no steps.
     pub(crate) fn of<'e>(steps: Steps) -> Option<Box<dyn Evidence + 'e>> {
-        (!steps.steps.is_empty()).then(|| Box::new(BeforeKernel { steps, placed: None }) as Box<dyn Evidence>)
+        (!steps.steps.is_empty()).then(|| Box::new(BeforeKernel::new(steps)) as Box<dyn Evidence>)
+    }
+
+    pub(crate) fn new(steps: Steps) -> BeforeKernel {
+        BeforeKernel { steps, placed: None }
+    }
+
+    /// The program's track, after its steps have been placed.
+    pub(crate) fn track(&self) -> Option<TrackId> {
+        self.placed.map(|(track, _)| track)
+    }
+
+    /// True if the timeline has evidence from after these steps.
+    pub(crate) fn goes_on(boot: &Placing<'_>) -> bool {
+        let timeline = &boot.timeline;
+        let is_later = |track: TrackId| timeline.tracks.get(track).kind != TrackKind::Firmware;
+        timeline.spans.iter().any(|(_, span)| is_later(span.track))
+            || timeline.marks.iter().any(|mark| is_later(mark.track))
     }
 
     /// The time of the machine's reset.
@@ -60,7 +69,7 @@ impl Evidence for BeforeKernel {
             }
         }
         // The kernel's clock begins a little after the kernel: the code that unpacks it has no stamp.
-        if self.steps.last() == boot.kernel_clock_after && goes_on(boot) {
+        if self.steps.last() == boot.kernel_clock_after && BeforeKernel::goes_on(boot) {
             let error = if self.steps.hands_over { self.steps.error } else { CLOCK_LATE };
             let evidence = format!("the kernel's clock is 0, {program} is done");
             boot.timeline.boundary(Phase::EarlyKernel, boot.kernel_clock_zero(), error, &evidence);
@@ -93,7 +102,7 @@ impl Evidence for BeforeKernel {
     /// If no evidence is later, these steps are the whole boot.
     fn end(&self, boot: &mut Placing<'_>) -> Option<EndCandidate> {
         let (track, at) = self.placed?;
-        if goes_on(boot) {
+        if BeforeKernel::goes_on(boot) {
             if !self.steps.hands_over && boot.before == Some(track) {
                 boot.timeline.diagnostics.note_about(DiagnosticKind::HandOverUnknown, self.steps.program, String::new);
             }

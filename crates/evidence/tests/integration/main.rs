@@ -31,3 +31,4 @@ mod tslog_memory;
 mod tslog_model;
 mod tslog_reference;
 mod uftrace;
+mod vmm_log;
