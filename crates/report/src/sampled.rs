@@ -20,6 +20,7 @@ pub(crate) fn table(sampled: &SampledLines, summary: &Summary, layout: Layout) -
     let mut out = String::new();
     for event in sampled.events.iter().take(MAX_EVENTS) {
         functions(event, layout, &mut out);
+        tracks(event, SampledOnKind::Program, layout, &mut out);
         tracks(event, SampledOnKind::Thread, layout, &mut out);
         tracks(event, SampledOnKind::Cpu, layout, &mut out);
         paragraph(&about(event), "", layout, &mut out);
@@ -94,7 +95,7 @@ fn shows(share: f64, error: f64) -> bool {
 /// Writes the threads or CPUs of an event. With only one, there is nothing to compare, so there is no table.
 fn tracks(event: &SampledEventLines, kind: SampledOnKind, layout: Layout, out: &mut String) {
     let tracks: Vec<&SampledTrackLine> = event.tracks.iter().filter(|track| track.kind == kind).collect();
-    if tracks.len() < 2 {
+    if tracks.len() < 2 && kind != SampledOnKind::Program || tracks.is_empty() {
         return;
     }
     let columns = [
@@ -120,6 +121,7 @@ fn tracks(event: &SampledEventLines, kind: SampledOnKind, layout: Layout, out: &
 pub(crate) fn on(kind: SampledOnKind) -> &'static str {
     match kind {
         SampledOnKind::Thread => "sampled thread",
+        SampledOnKind::Program => "sampled program",
         SampledOnKind::Cpu => "sampled CPU",
     }
 }
@@ -128,6 +130,7 @@ pub(crate) fn on(kind: SampledOnKind) -> &'static str {
 pub(crate) fn track_name(track: &SampledTrackLine) -> String {
     match track.kind {
         SampledOnKind::Thread => format!("{} [{}]", track.name, track.id),
+        SampledOnKind::Program => format!("{} ({} threads)", track.name, track.id),
         SampledOnKind::Cpu => track.name.clone(),
     }
 }

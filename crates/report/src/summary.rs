@@ -258,7 +258,7 @@ pub struct SampledEventLines {
     pub user: Option<u64>,
     /// Each function, those on most sampled stacks first.
     pub functions: Vec<SampledLine>,
-    /// Each thread and each CPU with samples, the one with the largest share first.
+    /// Each thread and each CPU with samples, and each program with several threads, the one with the largest share first.
     pub tracks: Vec<SampledTrackLine>,
 }
 
@@ -283,18 +283,20 @@ pub enum SampledOnKind {
     /// A thread, on any CPU.
     #[default]
     Thread,
+    /// All threads of one name.
+    Program,
     /// A CPU, with any thread.
     Cpu,
 }
 
-/// The samples of one thread or one CPU.
+/// The samples of one thread, program or CPU.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SampledTrackLine {
-    /// `thread` or `cpu`.
+    /// `thread`, `program` or `cpu`.
     pub kind: SampledOnKind,
-    /// The name of the thread or the CPU.
+    /// The name of the thread, the program or the CPU.
     pub name: String,
-    /// The number of the thread or the CPU.
+    /// The number of the thread or the CPU; of a program, how many threads had this name.
     pub id: u64,
     /// The number of samples.
     pub samples: u64,
@@ -340,6 +342,7 @@ impl SampledEventLines {
         let track = |SampledTrack { on, part, within }| {
             let (kind, name, id) = match on {
                 SampledOn::Thread(thread) => (SampledOnKind::Thread, names.get(thread.name).to_owned(), thread.tid),
+                SampledOn::Program { name, threads } => (SampledOnKind::Program, names.get(name).to_owned(), threads),
                 SampledOn::Cpu(cpu) => (SampledOnKind::Cpu, format!("CPU {cpu}"), cpu),
             };
             SampledTrackLine {

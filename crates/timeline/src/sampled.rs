@@ -98,6 +98,11 @@ pub struct SampledFunction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SampledOn {
     Thread(SampledThread),
+    /// All threads of one name: a boot is many short processes.
+    Program {
+        name: NameId,
+        threads: u64,
+    },
     Cpu(u64),
 }
 
@@ -258,7 +263,7 @@ impl<'a> SampledEvent<'a> {
         functions
     }
 
-    /// The places of its samples: each thread, and each CPU.
+    /// The places of its samples: each thread, each CPU, and each program that had several threads.
     pub fn tracks(&self) -> Vec<SampledTrack> {
         let mut tracks: HashMap<SampledOn, SampledTrack> = HashMap::new();
         for (sample, weight) in self.weighed() {
@@ -271,7 +276,8 @@ impl<'a> SampledEvent<'a> {
                 }
             }
         }
-        tracks.into_values().collect()
+        let programs = programs(tracks.values());
+        tracks.into_values().chain(programs).collect()
     }
 
     /// A part's share of the event.
@@ -290,6 +296,23 @@ impl<'a> SampledEvent<'a> {
         let share = self.share(part).min(1.0);
         (share * (1.0 - share) / self.effective_samples().max(1.0)).sqrt()
     }
+}
+
+/// The programs with several threads.
+fn programs<'t>(tracks: impl Iterator<Item = &'t SampledTrack>) -> Vec<SampledTrack> {
+    let mut programs: HashMap<NameId, (u64, SampledTrack)> = HashMap::new();
+    for track in tracks {
+        let SampledOn::Thread(SampledThread { name, .. }) = track.on else { continue };
+        let (threads, program) =
+            programs.entry(name).or_insert((0, SampledTrack { part: SampledPart::default(), ..*track }));
+        *threads += 1;
+        program.part.samples += track.part.samples;
+        program.part.weight += track.part.weight;
+        let all = [program.within, track.within].into_iter().flatten();
+        program.within = all.reduce(|(from, to), (first, last)| (from.min(first), to.max(last)));
+    }
+    let several = programs.into_iter().filter(|(_, (threads, _))| *threads > 1);
+    several.map(|(name, (threads, track))| SampledTrack { on: SampledOn::Program { name, threads }, ..track }).collect()
 }
 
 #[cfg(test)]
@@ -401,5 +424,20 @@ mod tests {
         let thread = of(|on| matches!(on, SampledOn::Thread(_)));
         assert_eq!((thread.part.samples, thread.within), (2, Some((Ns(7), Ns(9)))));
         assert_eq!(of(|on| *on == SampledOn::Cpu(0)).part.samples, 1);
+    }
+
+    #[test]
+    fn threads_of_one_name_are_a_program() {
+        let mut names = Names::default();
+        let mut sampled = Sampled::default();
+        for (at, tid) in [(7, 1), (8, 2), (9, 2)] {
+            let sample = taken(&mut names, "nmi", at, None, "a");
+            sampled.add(Sample { thread: SampledThread { tid, ..sample.thread }, ..sample });
+        }
+        let tracks = sampled.events()[0].tracks();
+        let programs: Vec<_> = tracks.iter().filter(|track| matches!(track.on, SampledOn::Program { .. })).collect();
+        let [program] = programs[..] else { panic!("{programs:?}") };
+        assert!(matches!(program.on, SampledOn::Program { threads: 2, .. }), "{program:?}");
+        assert_eq!(program.part.samples, 3);
     }
 }

@@ -17,7 +17,7 @@
 //! thread and an event and a line of a stack follows. Other lines are counted.
 
 use crate::NotThisFormat;
-use crate::formats::symbols::Symbols;
+use crate::formats::symbols::{Symbols, plain_name};
 use crate::input::records_max;
 use crate::input::text::{Line, Lines, number};
 use timeline::{DiagnosticKind, Diagnostics, Names, Ns, Sampled, SampledFrame, SampledThread};
@@ -185,7 +185,7 @@ impl<'a> Samples<'a> {
                 // The return address of a call at a function's end is the next function's first byte.
                 let address = frame.address - u64::from(depth > 0 && frame.address > 0);
                 let by_symbols = || symbols.find(address).map(|place| place.name.to_owned());
-                let name = frame.function.map(str::to_owned).or_else(by_symbols);
+                let name = frame.function.map(|name| plain_name(name).into_owned()).or_else(by_symbols);
                 let is_named = name.is_some();
                 let name = names.intern(&name.unwrap_or_else(|| format!("{:#x}", frame.address)));
                 stack.push(SampledFrame { address: frame.address, name, is_named });
@@ -413,6 +413,15 @@ swapper     0 [001] 1.000001: cycles:
         };
         let stacks: Vec<String> = sampled.samples().iter().map(stack).collect();
         assert_eq!(stacks, ["0x212071;lab::pit::read", "inlined;a::<(u8, u64)>::b", "main", ""]);
+    }
+
+    #[test]
+    fn mangled_names_are_demangled() {
+        let text = "init 1 0.1: cycles:\n\t 12 _RNvNtCs4fqI2P2rA04_4main3sub3run+0x1 (/init)\n\t 14 _ZN6Kernel4bootEv+0x3 (k)\n";
+        let mut names = Names::default();
+        let sampled = read(text).0.named(&Symbols::default(), &mut names);
+        let stack: Vec<&str> = sampled.samples()[0].stack.iter().map(|frame| names.get(frame.name)).collect();
+        assert_eq!(stack, ["Kernel::boot", "main::sub::run"]);
     }
 
     #[test]

@@ -129,3 +129,16 @@ proptest! {
         PerfData::read("p", &bytes, &mut Diagnostics::default());
     }
 }
+
+/// The figures are those of `perf report`.
+#[test]
+fn events_of_a_pipe_without_names_are_told_apart() {
+    let timeline = imported(&["pipe-three-events.data.gz"]);
+    let sampled = timeline.sampled.as_ref().unwrap();
+    let events = sampled.events();
+    let mut all: Vec<(&str, u64)> =
+        events.iter().map(|event| (timeline.names.get(event.name), event.all.samples)).collect();
+    all.sort_unstable_by_key(|(_, samples)| std::cmp::Reverse(*samples));
+    assert_eq!(all, [("cycles:pp", 98), ("instructions:pp", 79), ("branches:pp", 14)]);
+    assert_eq!(sampled.lost, Some(2));
+}

@@ -19,6 +19,7 @@ pub fn section(s: &Summary, out: &mut dyn Write) -> io::Result<()> {
             esc(&about(event))
         )?;
         functions(event, out)?;
+        tracks(event, SampledOnKind::Program, out)?;
         tracks(event, SampledOnKind::Thread, out)?;
         tracks(event, SampledOnKind::Cpu, out)?;
         writeln!(out, "</details>")?;

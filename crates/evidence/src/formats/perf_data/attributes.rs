@@ -10,6 +10,38 @@ use hashbrown::HashMap;
 const EVENTS_MAX: usize = 1 << 12;
 /// The shortest `struct perf_event_attr`.
 const ATTRIBUTE_BYTES_MIN: usize = 64;
+/// Names of `PERF_TYPE_HARDWARE`, by their number.
+const HARDWARE: [&str; 10] = [
+    "cycles",
+    "instructions",
+    "cache-references",
+    "cache-misses",
+    "branches",
+    "branch-misses",
+    "bus-cycles",
+    "stalled-cycles-frontend",
+    "stalled-cycles-backend",
+    "ref-cycles",
+];
+/// Names of `PERF_TYPE_SOFTWARE`, by their number.
+const SOFTWARE: [&str; 12] = [
+    "cpu-clock",
+    "task-clock",
+    "page-faults",
+    "context-switches",
+    "cpu-migrations",
+    "minor-faults",
+    "major-faults",
+    "alignment-faults",
+    "emulation-faults",
+    "dummy",
+    "bpf-output",
+    "cgroup-switches",
+];
+/// Bits of an attribute's flags.
+const EXCLUDE_USER: u64 = 1 << 4;
+const EXCLUDE_KERNEL: u64 = 1 << 5;
+const PRECISE_SHIFT: u64 = 15;
 /// `PERF_TYPE_TRACEPOINT`.
 const TYPE_TRACEPOINT: u32 = 2;
 /// `sample_id_all`, among an attribute's flags.
@@ -39,6 +71,10 @@ pub(super) mod bit {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Attribute {
     pub name: String,
+    /// The kind of the event, and its number among that kind.
+    kind: u32,
+    config: u64,
+    flags: u64,
     pub sample_type: u64,
     pub read_format: u64,
     /// True if records other than samples have a time too.
@@ -53,10 +89,37 @@ impl Attribute {
             return None;
         }
         let mut bytes = Bytes(bytes);
-        let (kind, _length, _config, _period) = (bytes.u32()?, bytes.u32()?, bytes.u64()?, bytes.u64()?);
+        let (kind, _length, config, _period) = (bytes.u32()?, bytes.u32()?, bytes.u64()?, bytes.u64()?);
         let (sample_type, read_format, flags) = (bytes.u64()?, bytes.u64()?, bytes.u64()?);
         let (sample_id_all, is_tracepoint) = (flags & SAMPLE_ID_ALL != 0, kind == TYPE_TRACEPOINT);
-        Some(Attribute { name: String::new(), sample_type, read_format, sample_id_all, is_tracepoint })
+        let name = String::new();
+        Some(Attribute { name, kind, config, flags, sample_type, read_format, sample_id_all, is_tracepoint })
+    }
+
+    /// The name that perf makes for an event that the file does not name.
+    fn made_name(&self) -> String {
+        // The upper half says which of several kinds of CPUs counts.
+        let number = usize::try_from(self.config & 0xffff_ffff).unwrap_or(usize::MAX);
+        let known = match self.kind {
+            0 => HARDWARE.get(number),
+            1 => SOFTWARE.get(number),
+            _ => None,
+        };
+        let name = match (known, self.kind) {
+            (Some(name), _) => (*name).to_owned(),
+            (None, TYPE_TRACEPOINT) => format!("tracepoint {}", self.config),
+            (None, 3) => format!("cache event {:#x}", self.config),
+            (None, 4) => format!("r{:x}", self.config),
+            (None, kind) => format!("event {kind}/{:#x}", self.config),
+        };
+        let only = match (self.flags & EXCLUDE_KERNEL != 0, self.flags & EXCLUDE_USER != 0) {
+            (true, false) => "u",
+            (false, true) => "k",
+            _ => "",
+        };
+        let precise = usize::try_from(self.flags >> PRECISE_SHIFT & 3).unwrap_or(0);
+        let modifiers = format!("{only}{}", &"ppp"[..precise]);
+        if modifiers.is_empty() { name } else { format!("{name}:{modifiers}") }
     }
 }
 
@@ -90,10 +153,27 @@ impl Attributes {
         id.and_then(|id| self.by_id.get(&id).copied()).unwrap_or(0)
     }
 
+    /// The names of all events, each another one.
     pub(super) fn names(&self) -> Vec<String> {
-        let named =
-            |attribute: &Attribute| if attribute.name.is_empty() { "event" } else { &attribute.name }.to_owned();
-        self.all.iter().map(named).collect()
+        let mut names: Vec<String> = Vec::new();
+        let mut seen: HashMap<String, u64> = HashMap::new();
+        for attribute in &self.all {
+            let given = || attribute.name.clone();
+            let name = if attribute.name.is_empty() { attribute.made_name() } else { given() };
+            let same = seen.entry(name.clone()).or_default();
+            *same += 1;
+            names.push(if *same == 1 { name } else { format!("{name} ({same})") });
+        }
+        names
+    }
+
+    /// Names events by a record that old versions of perf write into a pipe: an event's number, and its name.
+    pub(super) fn name_type(&mut self, body: &[u8]) -> Option<()> {
+        let mut bytes = Bytes(body);
+        let (number, name) = (bytes.u64()?, lossy(bytes.text()?).into_owned());
+        let named = self.all.iter_mut().filter(|attribute| attribute.config == number && attribute.name.is_empty());
+        named.for_each(|attribute| attribute.name.clone_from(&name));
+        Some(())
     }
 
     /// Adds an event that the pipe describes: an attribute, which contains its own length, and its ids.

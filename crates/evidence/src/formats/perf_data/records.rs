@@ -18,6 +18,7 @@ mod number {
     pub(super) const MMAP2: u32 = 10;
     pub(super) const LOST_SAMPLES: u32 = 13;
     pub(super) const HEADER_ATTR: u32 = 64;
+    pub(super) const HEADER_EVENT_TYPE: u32 = 65;
     pub(super) const TRACING_DATA: u32 = 66;
     pub(super) const AUXTRACE: u32 = 71;
     pub(super) const EVENT_UPDATE: u32 = 78;
@@ -76,6 +77,7 @@ pub(super) fn read<'a>(records: &'a [u8], attributes: &mut Attributes) -> Found<
     while let Some((number, _, body)) = next(&mut bytes) {
         let whole = match number {
             number::HEADER_ATTR => attributes.add_record(body),
+            number::HEADER_EVENT_TYPE => attributes.name_type(body),
             number::EVENT_UPDATE => attributes.rename(body),
             number::COMPRESSED => unpack(body, &mut decoder, &mut found.unpacked),
             number::COMPRESSED2 => {
