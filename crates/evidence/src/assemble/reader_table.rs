@@ -79,7 +79,7 @@ readers! {
     /// Kernel messages in any dress: [`crate::formats::kernel_log`].
     KernelLog: kernel_log::Files, provides [Subject, Firmware], needs [HeardMessages, JournalMessages];
     /// Processes as bootchart's collectors sample them: [`crate::formats::bootchart`].
-    Bootchart: bootchart::Files, provides [], needs [];
+    Bootchart: bootchart::Files, provides [Subject], needs [];
     /// Events of a Chrome OS boot: [`crate::formats::bootstat`].
     Bootstat: bootstat::Files, provides [], needs [];
     /// The starts of Android's services: [`crate::formats::boottimes`].

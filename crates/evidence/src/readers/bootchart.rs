@@ -5,19 +5,22 @@
 //! Samples do not show what it waits for. Shells and init scripts wait for the processes that they start. So a wait is
 //! charged to the child that ended last in it, then to the child that ended last before that child began. Time without
 //! such a child is charged to no process. taskstats does not show ends, so its waits are never charged.
+//!
+//! Nothing waits for bootchart's own collector, for what the collector starts, or for a splash screen that does no work.
 
 use crate::boot::offers::Offers;
+use crate::boot::subject::Subject;
 use crate::boot::{Found, Placing};
 use crate::formats::bootchart::parse::{self, Part, TICK};
 use crate::formats::bootchart::{NAME, Process, Samples, Use, part_in_words};
-use crate::input::text::Lines;
+use crate::input::text::{Lines, lossy, whole_number};
 use crate::input::{File, Input};
 use crate::readers::reader::{EndCandidate, EndRank, Evidence, Reader};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use std::rc::Rc;
 use timeline::{
-    DiagnosticKind, Diagnostics, EndEvidence, Mark, NameId, Ns, Phase, SpanKind, SpanRow, Timeline, TrackId, TrackKind,
-    Wait, WaitedOn,
+    DiagnosticKind, Diagnostics, EndEvidence, Mark, NameId, Ns, Os, Phase, SpanKind, SpanRow, Timeline, TrackId,
+    TrackKind, Wait, WaitedOn,
 };
 
 /// The files of one chart.
@@ -51,15 +54,17 @@ impl Reader for Files {
         !self.processes.is_empty()
     }
 
-    fn read<'f>(&'f mut self, _found: &mut Found<'f>, timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
+    fn read<'f>(&'f mut self, found: &mut Found<'f>, timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
         let diagnostics = &mut timeline.diagnostics;
         let (first, others) = self.processes.split_first()?;
         for other in others {
             diagnostics.note_about(DiagnosticKind::SecondStatement, NAME, || other.name.clone());
         }
         let samples = Samples::read(&first.name, &first.bytes, diagnostics)?;
-        if let Some(cpus) = self.header.as_ref().and_then(|header| cpus(&header.bytes)) {
+        if let Some(header) = &self.header {
+            let cpus = cpus(&header.bytes).unwrap_or_default();
             timeline.cpu_count = timeline.cpu_count.max(cpus);
+            add_header(&header.bytes, &mut found.subject);
         }
         let every = format!("every {}, at most {} apart", samples.interval(), samples.longest);
         let count = samples.counts.samples;
@@ -68,11 +73,43 @@ impl Reader for Files {
     }
 }
 
-/// `system.cpu.num = 2`
-fn cpus(header: &[u8]) -> Option<u32> {
-    let value = Lines::new(header).find_map(|line| line.bytes.strip_prefix(b"system.cpu.num = "))?;
-    std::str::from_utf8(value.trim_ascii()).ok()?.parse().ok()
+/// The value of a line of the header.
+fn field<'h>(header: &'h [u8], key: &[u8]) -> Option<&'h [u8]> {
+    let value = Lines::new(header).find_map(|line| line.bytes.strip_prefix(key)?.strip_prefix(b" = "))?;
+    Some(value.trim_ascii()).filter(|value| !value.is_empty())
 }
+
+/// `system.cpu.num = 2`, or at the end of `system.cpu = Intel(R) Pentium(R) M (1)`.
+fn cpus(header: &[u8]) -> Option<u32> {
+    let in_brackets = |cpu: &'_ [u8]| -> Option<u32> {
+        let inside = cpu.strip_suffix(b")")?;
+        whole_number(&inside[memchr::memrchr(b'(', inside)? + 1..])?.try_into().ok()
+    };
+    let number = field(header, b"system.cpu.num").and_then(whole_number).and_then(|cpus| cpus.try_into().ok());
+    number.or_else(|| in_brackets(field(header, b"system.cpu")?))
+}
+
+/// Adds the kernel and its command line.
+fn add_header(header: &[u8], subject: &mut Subject) {
+    let uname = field(header, b"system.uname").and_then(|uname| uname.strip_prefix(b"Linux "));
+    if let Some(release) = uname.and_then(|uname| uname.split(u8::is_ascii_whitespace).next()) {
+        subject.os = Os::Linux;
+        if subject.kernel.is_empty() {
+            subject.kernel = lossy(release).into_owned();
+        }
+    }
+    if let Some(options) = field(header, b"system.kernel.options") {
+        subject.command_line.get_or_insert_with(|| lossy(options).into_owned());
+    }
+    if subject.cpus == 0 {
+        subject.cpus = cpus(header).unwrap_or_default();
+    }
+}
+
+/// Programs that sample for bootchart. Linux cuts names after 15 bytes.
+const COLLECTORS: [&str; 4] = ["bootchartd", "bootchart-colle", "bootchart-collector", "systemd-bootcha"];
+/// Programs that show a picture until the boot is done.
+const SPLASHES: [&str; 7] = ["plymouthd", "plymouth", "rhgb", "usplash", "splashy", "psplash", "bootsplash"];
 
 pub(crate) struct Chart {
     pub samples: Samples,
@@ -143,14 +180,32 @@ impl Chart {
         all
     }
 
+    /// For each process, true if nothing of the boot waits for it.
+    fn unrelated(&self) -> Vec<bool> {
+        let mut of_collector: HashSet<u64> = HashSet::new();
+        let is_of = |process: &Process, names: &[&str]| process.names.iter().any(|(_, name)| names.contains(&&**name));
+        let unrelated = |process: &Process| {
+            let is_collector = is_of(process, &COLLECTORS) || of_collector.contains(&process.parent);
+            if is_collector && process.pid != 1 {
+                of_collector.insert(process.pid);
+                return true;
+            }
+            of_collector.remove(&process.pid);
+            let works = process.stretches.iter().any(|stretch| matches!(stretch.used, Use::Cpu | Use::Disk));
+            is_of(process, &SPLASHES) && !works
+        };
+        self.samples.processes.iter().map(unrelated).collect()
+    }
+
     /// For each process, its children that ended, sorted by their end.
     fn children(&self, tracks: &[TrackId]) -> Vec<Vec<Child>> {
         let processes = &self.samples.processes;
+        let unrelated = self.unrelated();
         let mut children: Vec<Vec<Child>> = vec![Vec::new(); processes.len()];
         let mut known: HashMap<u64, usize> = HashMap::new();
         for (place, (process, track)) in processes.iter().zip(tracks).enumerate() {
             let (from, until, track) = (process.from(), process.until, *track);
-            let ended = self.samples.knows_ends && process.is_over && from < until;
+            let ended = self.samples.knows_ends && process.is_over && from < until && !unrelated[place];
             if let Some(parent) = known.get(&process.parent).filter(|_| ended) {
                 children[*parent].push(Child { from, until, track });
             }

@@ -26,6 +26,7 @@ const TARGETS: [(&str, &str); 28] = [
     ("Bootstat", "imported"),
     ("Boottimes", "imported"),
     ("Boottrace", "imported"),
+    ("AndroidEvents", "imported"),
     ("Cbmem", "before_kernel"),
     ("Bootstage", "before_kernel"),
     ("Fpdt", "before_kernel"),
@@ -33,6 +34,7 @@ const TARGETS: [(&str, &str); 28] = [
     ("ProcessTable", "captured"),
     ("SystemdAnalyze", "systemd_analyze"),
     ("Vmm", "imported"),
+    ("VmmLog", "imported"),
     ("Firmware", "stamped_lines"),
 ];
 

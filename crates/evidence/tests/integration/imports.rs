@@ -252,6 +252,16 @@ fn a_boot_may_have_a_hundred_thousand_processes() {
 }
 
 #[test]
+fn a_boot_waits_for_no_collector() {
+    let timeline = imported(&["bootchart/collector.tgz"]);
+    let tables = tables(&timeline, &boot_path(&timeline), &phases(&timeline), &Groups::linux());
+    let time =
+        |name: &str| tables.wheres.iter().filter(|row| row.name.contains(name)).map(|row| row.self_time.0).sum::<i64>();
+    let seconds = |name: &str| time(name) / 1_000_000_000;
+    assert_eq!((time("bootchartd"), seconds("thread rc.sysinit"), seconds("thread rc ")), (0, 40, 43));
+}
+
+#[test]
 fn coreboot_is_before_the_kernel() {
     let timeline = imported(&["cbmem/kgpe-d16-old-form.txt"]);
     check_phases(&timeline, &[("firmware", 0, 18_937_670)]);
