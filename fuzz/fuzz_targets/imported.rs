@@ -1,5 +1,5 @@
-//! Small formats without a separate target, in one recording: `bootstat`, `boottimes`, `boottrace`, Android's init in a kernel log
-//! Small formats without a separate target, in one recording: `bootstat`, `boottimes`, `android_events`, `vmm_log`, Android's init in a kernel log
+//! Small formats without a separate target, in one recording: `bootstat`, `boottimes`, `boottrace`,
+//! `android_events`, `vmm_log`, `stacks`, Android's init in a kernel log
 //! (`android_words`), `meminfo`, `vmm` marks, a trace's sockets (`ports`), the files of an `archive`, and `recording.json` with the
 //! specs of its boot (`how`). A grammar makes the files from the input. An input that begins with `RAW` is the files themselves,
 //! with a NUL between them. For any input the phases and the boot path add up to the total, and a spec that is written is read back
@@ -17,7 +17,7 @@ use std::fs;
 use timeline::Ns;
 
 /// The files, and for each text file its possible lines.
-const FILES: [(&str, &[&str]); 10] = [
+const FILES: [(&str, &[&str]); 13] = [
     ("recording.json", &[]),
     ("00-bootstat.txt", &BOOTSTAT),
     ("01-getprop.txt", &BOOTTIMES),
@@ -28,9 +28,9 @@ const FILES: [(&str, &[&str]); 10] = [
     ("vmm.json", &[]),
     ("03-files.tar", &[]),
     ("04-boottrace.txt", &BOOTTRACE),
-    ("03-events.txt", &EVENTS),
-    ("04-vmm.log", &VMM),
-    ("05-files.tar", &[]),
+    ("05-events.txt", &EVENTS),
+    ("06-vmm.log", &VMM),
+    ("07-stacks.txt", &STACKS),
 ];
 const BOOTSTAT: [&str; 3] = [
     "/tmp/uptime-{w}:{t} {t}",
@@ -70,6 +70,7 @@ const VMM: [&str; 5] = [
     "cloud-hypervisor: {T}s: <vmm> INFO:vmm/src/lib.rs:557 -- {w}",
     "cloud-hypervisor: {T}s: <vcpu0> WARN:x.rs:76 -- [Debug I/O port: Kernel code {n}]",
 ];
+const STACKS: [&str; 5] = ["{w};{w} {n}", "{w};{w};{w} {n}.{n}", "    {w}`{w}+0x{n}", "    0x{n}", "      {n}"];
 const MEMINFO: [&str; 4] = ["MemTotal:       {n} kB", "MemFree: {n} kB", "Cached: {n}", "{w}: {n} kB"];
 const TRACE: [&str; 7] = [
     "            init-1       [000] ..... {T}: sched_process_fork: comm=init pid=1 child_comm={w} child_pid=70",
@@ -97,7 +98,7 @@ fn files(u: &mut Unstructured) -> Result<Vec<Vec<u8>>> {
         .map(|&(name, lines)| match name {
             "recording.json" => document(u, recording_json()),
             "vmm.json" => document(u, vmm_json()),
-            "05-files.tar" => archive(u),
+            "03-files.tar" => archive(u),
             _ => made::text(u, lines),
         })
         .collect()

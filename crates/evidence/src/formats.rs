@@ -28,6 +28,7 @@ pub(crate) mod plugin_header;
 pub mod process_table;
 pub(crate) mod several_boots;
 pub mod silence;
+pub(crate) mod stacks;
 pub(crate) mod steps;
 pub mod symbols;
 pub mod systemd_analyze;

@@ -26,6 +26,7 @@ pub(crate) mod perf_script;
 pub(crate) mod process_table;
 pub(crate) mod reader;
 pub(crate) mod silence;
+pub(crate) mod stacks;
 pub(crate) mod symbols;
 pub(crate) mod systemd_analyze;
 pub(crate) mod tslog;

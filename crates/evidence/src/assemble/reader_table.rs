@@ -9,7 +9,9 @@
 use crate::boot::FactKind;
 use crate::readers::reader::Reader;
 use crate::readers::{
-    android_events, bootchart, bootstage, bootstat, boottimes, boottrace, calls, cbmem, efi_loader, exits, firmware, first_executions, fpdt, ftrace, function_graph, guest_messages, guestfs, journal, kernel_log, perf_data, perf_script, process_table, silence, symbols, systemd_analyze, tslog, uftrace, vmm, vmm_log, watched,
+    android_events, bootchart, bootstage, bootstat, boottimes, boottrace, calls, cbmem, efi_loader, exits, firmware,
+    first_executions, fpdt, ftrace, function_graph, guest_messages, guestfs, journal, kernel_log, perf_data,
+    perf_script, process_table, silence, stacks, symbols, systemd_analyze, tslog, uftrace, vmm, vmm_log, watched,
 };
 use timeline::DiagnosticKind;
 
@@ -66,6 +68,8 @@ readers! {
     FunctionGraph: function_graph::Files, provides [Subject], needs [];
     /// Samples and tracepoints in perf's own file: [`crate::formats::perf_data`].
     PerfData: perf_data::Files, provides [Subject], needs [Lists];
+    /// Stacks with their counts: [`crate::formats::stacks`].
+    Stacks: stacks::Files, provides [], needs [];
     /// Calls of programs: [`crate::formats::uftrace`].
     Uftrace: uftrace::Files, provides [], needs [];
     /// The first execution of each block of code: [`crate::formats::first_executions`].

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// Each format as `src/assemble/reader_table.rs` names it, and the target that reaches its reader.
-const TARGETS: [(&str, &str); 28] = [
+const TARGETS: [(&str, &str); 31] = [
     ("Tslog", "tslog"),
     ("GuestMessages", "stamped_lines"),
     ("Guestfs", "guestfs"),
@@ -16,6 +16,7 @@ const TARGETS: [(&str, &str); 28] = [
     ("Trace", "ftrace"),
     ("FunctionGraph", "function_graph"),
     ("PerfData", "perf_data"),
+    ("Stacks", "imported"),
     ("Uftrace", "uftrace"),
     ("FirstExecutions", "first_executions"),
     ("Exits", "exits"),

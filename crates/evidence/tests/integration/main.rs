@@ -18,6 +18,7 @@ mod pasted;
 mod perf_data;
 mod planted;
 mod processes;
+mod stacks;
 mod subsets;
 mod support;
 mod systemd_analyze;

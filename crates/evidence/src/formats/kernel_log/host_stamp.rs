@@ -204,70 +204,9 @@ fn after_origin(text: &[u8]) -> &[u8] {
     if host.is_empty() || host.starts_with(b"[") { text } else { rest.strip_prefix(b"kernel: ").unwrap_or(text) }
 }
 
-const DAY_NS: i64 = 86_400_000_000_000;
-
-/// `10:11:12`, perhaps with a fraction.
-fn time_of_day(text: &[u8]) -> Option<(i64, &[u8])> {
-    let two = |text: &[u8]| -> Option<i64> {
-        let [a, b] = *text else { return None };
-        (a.is_ascii_digit() && b.is_ascii_digit()).then(|| i64::from((a - b'0') * 10 + (b - b'0')))
-    };
-    let (hours, minutes, whole) = (two(text.get(..2)?)?, two(text.get(3..5)?)?, two(text.get(6..8)?)?);
-    (text[2] == b':' && text[5] == b':').then_some(())?;
-    let mut ns = ((hours * 60 + minutes) * 60 + whole) * 1_000_000_000;
-    let mut rest = &text[8..];
-    if let [b'.' | b',', digits @ ..] = rest {
-        let count = digits.iter().take_while(|b| b.is_ascii_digit()).count();
-        let mut unit = 100_000_000;
-        for digit in &digits[..count] {
-            ns += i64::from(digit - b'0') * unit;
-            unit /= 10;
-        }
-        rest = &digits[count..];
-    }
-    Some((ns, rest))
-}
-
-fn daily(text: &[u8]) -> Option<(Read, &[u8])> {
-    time_of_day(text).map(|(ns, rest)| (Read::wrapping(ns, DAY_NS), rest))
-}
-
-/// `2026-11-21 10:11:12` or with a `T`, perhaps with fraction and zone.
-fn date(text: &[u8]) -> Option<(Read, &[u8])> {
-    let (year, rest) = number(text)?;
-    let (month, rest) = number(rest.strip_prefix(b"-")?)?;
-    let (day, rest) = number(rest.strip_prefix(b"-")?)?;
-    let [b' ' | b'T', rest @ ..] = rest else { return None };
-    let (ns, rest) = time_of_day(rest)?;
-    let zone = rest.iter().take_while(|b| b"Z+-:0123456789".contains(b)).count();
-    let days = days(i64::try_from(year).ok().filter(|y| (1970..2262).contains(y))?, month, day)?;
-    Some((Read::plain(days * DAY_NS + ns), &rest[zone..]))
-}
-
 /// The time of a date at the start of a line, and the text after it.
 pub(crate) fn after_dated(line: &[u8]) -> Option<(Ns, &[u8])> {
     date(line).map(|(read, rest)| (Ns(read.ns), rest))
-}
-
-/// Days since 1970-01-01 (Gregorian; the year is taken to begin in March, so that the leap day is its last).
-fn days(year: i64, month: u64, day: u64) -> Option<i64> {
-    ((1..=12).contains(&month) && (1..=31).contains(&day)).then_some(())?;
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let of_year = i64::try_from((153 * month + 2) / 5 + day).ok()? - 1;
-    Some(year * 365 + year / 4 - year / 100 + year / 400 + of_year - 719_468)
-}
-
-/// `Nov 21 10:11:12`: the month by any three letters, as locales have their own.
-fn month_and_day(text: &[u8]) -> Option<(Read, &[u8])> {
-    const MONTHS: [&[u8; 3]; 12] =
-        [b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec"];
-    let name: [u8; 3] = text.get(..3)?.try_into().ok()?;
-    let month = MONTHS.iter().position(|m| **m == name.map(|b| b.to_ascii_lowercase()));
-    let (day, rest) = number(skip_spaces(text[3..].strip_prefix(b" ")?))?;
-    let (ns, rest) = time_of_day(rest.strip_prefix(b" ")?)?;
-    // A year that is no leap year: the stamp does not say, and only distances matter.
-    let days = days(2025, month? as u64 + 1, day)?;
-    Some((Read::wrapping(days * DAY_NS + ns, 365 * DAY_NS), rest))
 }
 
 fn grabserial(line: &[u8]) -> Option<(Read, &[u8])> {
