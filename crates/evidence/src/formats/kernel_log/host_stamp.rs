@@ -19,6 +19,7 @@
 use super::own_stamp::{esp_idf, fuchsia, logcat, zephyr};
 use super::read_stamp::{Read, daily, date, month_and_day};
 use super::stamp;
+use crate::formats::android_events::event;
 use crate::input::text::{Lines, number, seconds, skip_spaces, word};
 use timeline::Ns;
 
@@ -94,6 +95,9 @@ impl Loggers {
             true => fits[*i] >= OWN_LINES_MIN && fits[*i] * OWN_SHARE >= lines,
             false => fits[*i] > 0 && fits[*i] * 2 >= lines,
         };
+        // The events of Android's boot have a better clock: the wall clock before them is set meanwhile.
+        let is_form =
+            |i: &usize| is_form(i) && !(FORMS[*i].0 == LOGCAT && first().any(|line| event(line.bytes).is_some()));
         let form = (0..FORMS.len()).rev().filter(is_form).max_by_key(|&i| fits[i]).map(|i| FORMS[i]);
         let is_since_last = form.is_some_and(|(name, strip)| {
             let stamps = first().filter_map(|line| Some(strip(line.bytes)?.0.ns));
