@@ -26,6 +26,7 @@ pub mod perf_data;
 pub mod perf_script;
 pub(crate) mod plugin_header;
 pub mod process_table;
+mod read_stamp;
 pub(crate) mod several_boots;
 pub mod silence;
 pub(crate) mod stacks;

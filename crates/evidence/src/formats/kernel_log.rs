@@ -22,7 +22,6 @@ mod loader_stamp;
 mod mail;
 mod own_stamp;
 mod prefix;
-mod read_stamp;
 mod sorted;
 mod stamp;
 mod vendor;
@@ -37,7 +36,7 @@ pub(crate) use clean::{Cleaner, is_unclean};
 use std::ops::Range;
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
-pub(crate) use host_stamp::{DMESG_T, GRABSERIAL, Loggers, after_date, after_dated};
+pub(crate) use host_stamp::{DMESG_T, GRABSERIAL, Loggers, after_date};
 pub(crate) use kmsg::record as kmsg_record;
 pub use loader_stamp::LoaderStamp;
 pub(crate) use loader_stamp::LoaderStamps;

@@ -23,7 +23,7 @@ const FRAMES_MAX: usize = 1024;
 /// The bytes of memory that a stack takes, here and on the timeline, and those of a further sample of it.
 const STACK_COST: usize = 600;
 const SAMPLE_COST: usize = 150;
-/// Of ten lines of folded stacks, at most one is of another form.
+/// At most one of ten lines of folded stacks is of another form.
 const OTHERS_PART: usize = 10;
 const STACKS_MIN: usize = 2;
 /// For each whole stack, at most this number of them may be cut.

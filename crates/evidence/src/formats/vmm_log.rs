@@ -13,7 +13,7 @@
 //! `devices/src/legacy/debug_port.rs`.) The boot timer counts from the start of the machine, and the stamps from the monitor's own start,
 //! or of the wall clock. Steps count from the first line.
 
-use crate::formats::kernel_log::after_dated;
+use crate::formats::read_stamp::date;
 use crate::formats::steps::{Step, Steps};
 use crate::input::text::{Lines, lossy, number, seconds};
 use memchr::memmem;
@@ -45,7 +45,8 @@ pub(crate) fn entry(line: &[u8]) -> Option<Entry<'_>> {
 }
 
 fn firecracker(line: &[u8]) -> Option<Entry<'_>> {
-    let (at, rest) = after_dated(line)?;
+    let (stamp, rest) = date(line)?;
+    let at = Ns(stamp.ns);
     let rest = rest.strip_prefix(b" [")?;
     let origin = &rest[..memmem::find(rest, b"] ")?];
     let text = rest[origin.len() + 2..].trim_ascii_end();

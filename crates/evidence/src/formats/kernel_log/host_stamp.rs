@@ -17,9 +17,9 @@
 //! without it stays as it is. Stamps count from the first one in the file.
 
 use super::own_stamp::{esp_idf, fuchsia, logcat, zephyr};
-use super::read_stamp::{Read, daily, date, month_and_day};
 use super::stamp;
 use crate::formats::android_events::event;
+use crate::formats::read_stamp::{Read, daily, date, month_and_day};
 use crate::input::text::{Lines, number, seconds, skip_spaces, word};
 use timeline::Ns;
 
@@ -206,11 +206,6 @@ fn after_origin(text: &[u8]) -> &[u8] {
         return rest;
     }
     if host.is_empty() || host.starts_with(b"[") { text } else { rest.strip_prefix(b"kernel: ").unwrap_or(text) }
-}
-
-/// The time of a date at the start of a line, and the text after it.
-pub(crate) fn after_dated(line: &[u8]) -> Option<(Ns, &[u8])> {
-    date(line).map(|(read, rest)| (Ns(read.ns), rest))
 }
 
 fn grabserial(line: &[u8]) -> Option<(Read, &[u8])> {

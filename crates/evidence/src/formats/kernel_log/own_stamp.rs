@@ -7,7 +7,7 @@
 //! 11-21 10:11:12.123  1234  1235 I init    : text    Android's logcat -v threadtime: the wall clock
 //! ```
 
-use super::read_stamp::{Read, after_month_and_day};
+use crate::formats::read_stamp::{Read, after_month_and_day};
 use crate::input::text::{number, seconds, skip_spaces};
 
 /// `I (31) boot: text`

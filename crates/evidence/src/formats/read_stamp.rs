@@ -4,7 +4,7 @@ use crate::input::text::{number, skip_spaces};
 
 /// A stamp as read, in nanoseconds, and after how long its clock begins again.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Read {
+pub(crate) struct Read {
     pub ns: i64,
     pub wraps_after_ns: Option<i64>,
     /// The time since the line before, if the logger prints it too.
@@ -14,11 +14,11 @@ pub(super) struct Read {
 }
 
 impl Read {
-    pub(super) fn plain(ns: i64) -> Read {
+    pub(crate) fn plain(ns: i64) -> Read {
         Read { ns, wraps_after_ns: None, since_last_ns: None, is_since_last: false }
     }
 
-    pub(super) fn wrapping(ns: i64, period: i64) -> Read {
+    pub(crate) fn wrapping(ns: i64, period: i64) -> Read {
         Read { wraps_after_ns: Some(period), ..Read::plain(ns) }
     }
 }
@@ -47,12 +47,12 @@ fn time_of_day(text: &[u8]) -> Option<(i64, &[u8])> {
     Some((ns, rest))
 }
 
-pub(super) fn daily(text: &[u8]) -> Option<(Read, &[u8])> {
+pub(crate) fn daily(text: &[u8]) -> Option<(Read, &[u8])> {
     time_of_day(text).map(|(ns, rest)| (Read::wrapping(ns, DAY_NS), rest))
 }
 
 /// `2026-11-21 10:11:12` or with a `T`, perhaps with fraction and zone.
-pub(super) fn date(text: &[u8]) -> Option<(Read, &[u8])> {
+pub(crate) fn date(text: &[u8]) -> Option<(Read, &[u8])> {
     let (year, rest) = number(text)?;
     let (month, rest) = number(rest.strip_prefix(b"-")?)?;
     let (day, rest) = number(rest.strip_prefix(b"-")?)?;
@@ -72,7 +72,7 @@ fn days(year: i64, month: u64, day: u64) -> Option<i64> {
 }
 
 /// `Nov 21 10:11:12`: the month by any three letters, as locales have their own.
-pub(super) fn month_and_day(text: &[u8]) -> Option<(Read, &[u8])> {
+pub(crate) fn month_and_day(text: &[u8]) -> Option<(Read, &[u8])> {
     const MONTHS: [&[u8; 3]; 12] =
         [b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec"];
     let name: [u8; 3] = text.get(..3)?.try_into().ok()?;
@@ -82,7 +82,7 @@ pub(super) fn month_and_day(text: &[u8]) -> Option<(Read, &[u8])> {
 }
 
 /// ` 10:11:12`, behind a month and a day.
-pub(super) fn after_month_and_day(month: u64, day: u64, text: &[u8]) -> Option<(Read, &[u8])> {
+pub(crate) fn after_month_and_day(month: u64, day: u64, text: &[u8]) -> Option<(Read, &[u8])> {
     let (ns, rest) = time_of_day(text.strip_prefix(b" ")?)?;
     // A year that is no leap year: the stamp does not say, and only distances matter.
     let days = days(2025, month, day)?;
