@@ -134,13 +134,14 @@ fn each_place_of_an_identity_is_known() {
 /// Finds each identity in the logs of the readers' tests, and no other. All other lines stay the same.
 #[test]
 fn in_real_logs_no_line_without_an_identity_changes() {
-    const IDENTITIES: [&str; 18] = [
+    const IDENTITIES: [&str; 19] = [
         "deb12",
         "da998ada",
         "e30ae4a9e3e74371905e27b7ccdc5a3b",
         // EFI's GUID of one of its variables.
         "4a67b082-0a4c-41cf-b6c7-440b29bb8c4f",
         "mroos@t5140",
+        "root@ci",
         "mingo@earth5",
         // From a journal: its file, and its boot.
         "4d8080745ac04294a86c06f54eb1ce3d",
