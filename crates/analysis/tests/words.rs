@@ -32,7 +32,6 @@ const READ: &[(&str, &str)] = &[
     ("benchmark/tree/kconfig.rs", "Kconfig's language, and a configuration's values"),
     ("evidence/formats/android_events.rs", "events of Android's boot"),
     ("evidence/formats/bootstage.rs", "numbers of a device tree"),
-    ("evidence/formats/cbmem.rs", "lines of cbmem's table"),
     ("evidence/formats/stacks.rs", "frames of folded stacks, and DTrace's"),
     ("evidence/formats/vmm_log.rs", "lines of Firecracker's log and of cloud-hypervisor's"),
     ("evidence/readers/calls/build.rs", "functions of Linux"),

@@ -91,7 +91,7 @@ fn look(name: &str, bytes: &[u8], readers: &mut Readers, diagnostics: &mut Diagn
             Taken::Nothing => {}
             Taken::All(kind) => return Looked { recognised: of_a_boot(kind), takers: Vec::new() },
             Taken::Lines { kinds, of_a_boot, others } => {
-                // What only helps another kind of evidence is not listed beside a log of another kind.
+                // Evidence that only helps to read another kind is listed if the file has nothing else.
                 if of_a_boot {
                     looked.recognised.kinds.extend(kinds)
                 } else {

@@ -56,7 +56,7 @@ pub(crate) fn is_row(line: &[u8]) -> bool {
 
 /// `name   1,234 (56)`
 fn for_people(id: u64, rest: &[u8]) -> Option<Entry<'_>> {
-    const FIRST: &[u8] = b"1st timestamp";
+    const FIRST_TIMESTAMP: &[u8] = b"1st timestamp";
     let bracket = rest.strip_suffix(b")").and_then(|inside| Some((inside, memchr::memrchr(b'(', inside)?)));
     let (before, us) = match bracket {
         Some((inside, bracket)) => {
@@ -68,7 +68,7 @@ fn for_people(id: u64, rest: &[u8]) -> Option<Entry<'_>> {
     let name = before.trim_ascii();
     // Columns within a name are of another table.
     let is_plain = bracket.is_some() || memmem::find(name, b"  ").is_none();
-    (is_name(name) && is_plain).then_some(Entry { id, us, name, is_sure: bracket.is_some() || name == FIRST })
+    (is_name(name) && is_plain).then_some(Entry { id, us, name, is_sure: bracket.is_some() || name == FIRST_TIMESTAMP })
 }
 
 /// `absolute<tab>relative<tab>name`

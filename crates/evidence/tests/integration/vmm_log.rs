@@ -23,7 +23,7 @@ fn the_console_of_the_guest_follows_the_start_of_the_vcpus() {
     let path = boot_path(&timeline);
     let rows = tables(&timeline, &path, &phases(&timeline), &Groups::linux()).wheres;
     let time = |name: &str| rows.iter().find(|row| row.name.contains(name)).map(|row| row.self_time);
-    // The VMM's own lines are none of the kernel's.
+    // The VMM's own lines are not counted as the kernel's.
     assert_eq!(time("Command line"), Some(Ns(408_650_000)));
     assert_eq!(rows.iter().map(|row| row.self_time).sum::<Ns>(), total(&timeline));
     assert!(timeline.marks.iter().all(|mark| !timeline.names.get(mark.name).contains("anonymous-instance")));
