@@ -24,7 +24,7 @@ pub const DETECTOR: Detector = Detector {
 pub(super) const POLLS_ALREADY: &str = "change the code: the caller seems to poll already, so let a thread wait for the device, and return, so that the boot \
                                         goes on; with shorter delays it notices the end sooner";
 pub(super) const WAITS_BLINDLY: &str =
-    "change the code: poll for what is waited for, wait once for all, or let a thread wait that nobody waits for";
+    "change the code: poll for the condition, wait once for all, or move the wait to a thread that holds up no other";
 
 const MIN_CALLS: usize = 3;
 const SHORTEST: Ns = Ns(100_000);
