@@ -66,7 +66,7 @@ function Hints() {
             <ul class="list">
                 <li>Click on a span, or search its name: what it is, and whom the boot waited for in it.</li>
                 <li>
-                    Whom did the boot wait for <strong>between two spans</strong>? Click on one, and with shift on the other.
+                    The waits <strong>between two spans</strong>: click on one, and with shift on the other.
                 </li>
                 <li>Or drag along the axis of time.</li>
                 <li>

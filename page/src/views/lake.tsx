@@ -623,8 +623,8 @@ function Picked({ store, lake, palette, picked }: Props & { picked: Regression }
         <section class="picked-regression" aria-label={`Regression of ${picked.name}`}>
             <p class="note" id="sentence">
                 {sentence(picked)} That is {time(picked.per_day_ns)} a day over all boots of such machines. It rests on{" "}
-                {counted(picked.boots_before, "boot")} before and {grouped(picked.boots_after)} since; with no change, chance shows so much
-                somewhere in the lake with p = {chance(picked.p)}.
+                {counted(picked.boots_before, "boot")} before and {grouped(picked.boots_after)} since. Without a change, a difference of
+                this size appears somewhere in the lake with p = {chance(picked.p)}.
             </p>
             <div class="split">
                 <div class="sheet">
@@ -899,7 +899,7 @@ function Pays({ store, lake }: Props) {
             label="What pays"
             thing="finding"
             remarks="what_pays"
-            empty="The lake has no findings: nobody looked, or nothing was found."
+            empty="The lake has no findings: none were looked for, or none were found."
             texts={row => [row.title, row.id]}
             head={["id", "title", "mean_ns", "per_day_ns", "per_day_low_ns", "per_day_high_ns", "boots", "share", "machines", "kinds"]}
             cells={row => [
