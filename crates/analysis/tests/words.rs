@@ -114,6 +114,7 @@ const READ: &[(&str, &str)] = &[
     ("machine/stops/names.rs", "functions of Linux"),
     ("machine/symbols.rs", "lists of functions"),
     ("machine/transfer.rs", "files of a recording"),
+    ("machine/watch/firmware_images.rs", "QEMU's options"),
     ("machine/watch/service.rs", "answers by HTTP"),
     ("machine/memory/kernel_trace.rs", "symbols of Linux's"),
     ("report/bench/scaling.rs", "the units of a bench's document, and its total"),

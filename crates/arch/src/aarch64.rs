@@ -1,6 +1,6 @@
 //! Machines with 64-bit ARM CPUs: QEMU's `virt`.
 
-use crate::{Facts, Image, Linux, Qemu};
+use crate::{Facts, FirmwarePlace, Image, Linux, Qemu};
 
 /// The start of a kernel's addresses, with 52 bits of them (`PAGE_OFFSET`).
 pub const KERNEL_HALF: u64 = 0xfff0_0000_0000_0000;
@@ -22,6 +22,7 @@ pub static FACTS: Facts = Facts {
         starts_unpacked: false,
         follows_calls: true,
         firmware_port: None,
+        firmware_place: Some(FirmwarePlace::StartsAt(0)),
         instruction_pointers: &["PC="],
         counts_as_the_host: false,
     },

@@ -22,6 +22,7 @@ pub static FACTS: Facts = Facts {
         // A call writes no return address to the stack, and the plugin does not track this CPU's stack pointer yet.
         follows_calls: false,
         firmware_port: None,
+        firmware_place: None,
         instruction_pointers: &["R15="],
         counts_as_the_host: false,
     },

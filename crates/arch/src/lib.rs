@@ -45,11 +45,22 @@ pub struct Qemu {
     pub follows_calls: bool,
     /// The I/O port to which firmware writes its debug messages, if there is one.
     pub firmware_port: Option<u16>,
+    /// The place of firmware in its machines' address space, if it is the same in all of them.
+    pub firmware_place: Option<FirmwarePlace>,
     /// The names of instruction pointers in its text of registers.
     pub instruction_pointers: &'static [&'static str],
     /// True if the guest's counter is the host's under TCG, and counts the instructions of a deterministic boot. Another one runs
     /// at a rate that only the guest can report.
     pub counts_as_the_host: bool,
+}
+
+/// The place of a firmware's file in the address space. It runs there before there is RAM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirmwarePlace {
+    /// The file's end is at this address.
+    EndsAt(u64),
+    /// The file's start is at this address.
+    StartsAt(u64),
 }
 
 /// A Linux kernel.

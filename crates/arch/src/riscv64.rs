@@ -21,6 +21,7 @@ pub static FACTS: Facts = Facts {
         follows_calls: true,
         // OpenSBI prints on the console.
         firmware_port: None,
+        firmware_place: None,
         // QEMU's ` pc       ffffffff80a12b34`.
         instruction_pointers: &["pc"],
         counts_as_the_host: false,

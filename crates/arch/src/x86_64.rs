@@ -1,6 +1,6 @@
 //! PCs with x86-64 CPUs.
 
-use crate::{Facts, Image, Linux, Qemu};
+use crate::{Facts, FirmwarePlace, Image, Linux, Qemu};
 
 /// The start of the upper half of the address space.
 pub const UPPER_HALF: u64 = 0xffff_8000_0000_0000;
@@ -20,6 +20,7 @@ pub static FACTS: Facts = Facts {
         follows_calls: true,
         // The debug port of SeaBIOS and others.
         firmware_port: Some(0x402),
+        firmware_place: Some(FirmwarePlace::EndsAt(1 << 32)),
         instruction_pointers: &["RIP=", "EIP="],
         counts_as_the_host: true,
     },

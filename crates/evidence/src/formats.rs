@@ -11,6 +11,7 @@ pub mod cbmem;
 pub mod efi_loader;
 pub mod exits;
 pub mod firmware;
+pub(crate) mod firmware_images;
 pub mod first_executions;
 pub mod fpdt;
 pub mod ftrace;

@@ -24,7 +24,7 @@ use crate::profile::{GuestProfile, Log};
 use crate::refusal::{Text, Words, text};
 use crate::stops::{Names, OnStacks};
 use crate::vmm::{Exit, Instruments, Launch, Program};
-use crate::watch::{Facts, Finished, Watch, free_port};
+use crate::watch::{FIRMWARE_IMAGES, Facts, Finished, Watch, free_port};
 use crate::{
     Error, Field, Observer, accel, arch, host, image, kernel_image, library, modules, plain_machine, root, stops,
     symbols, tracers, vmm,
@@ -156,6 +156,9 @@ fn begin<'a>(
         observer.want(&request);
     }
     let mut watch = Watch::new(options, &prepared.profile, awaited_line(options), channel, vm, writer, observer)?;
+    if plugin.is_some() {
+        watch.look_for_firmware(&options.guest);
+    }
     watch.look_for(&options.guest.until, port, prepared.trace.as_ref().and_then(TraceImage::tasks));
     if let Some(plan) = prepared.plan.take() {
         watch.stop_at_functions(plan, arch::of(&options.guest));
@@ -351,6 +354,7 @@ fn watched(
             let failed = named
                 .and_then(|()| silences(options, watch, stopped))
                 .and_then(|()| variable(watch))
+                .and_then(|()| firmware_images(watch))
                 .and_then(|()| last_evidence(options, profile, watch, &mut ending))
                 .err();
             if stopped && followed && options.guest.kernel.is_some() && !watch.transfer.has("kallsyms") {
@@ -442,6 +446,13 @@ fn variable(watch: &mut Watch<'_>) -> Result<(), Error> {
     let Some(text) = watch.watched() else { return Ok(()) };
     let origin = format!("read through {}'s gdbstub where functions were entered", watch.vm.name());
     watch.writer.put(recording::WATCH, text.as_bytes(), &origin)?;
+    Ok(())
+}
+
+/// Keeps the UEFI programs that were seen in memory.
+fn firmware_images(watch: &mut Watch<'_>) -> Result<(), Error> {
+    let Some(list) = watch.firmware_images() else { return Ok(()) };
+    watch.writer.put(FIRMWARE_IMAGES, list.as_bytes(), "headers in guest memory and in the firmware's file")?;
     Ok(())
 }
 

@@ -4,6 +4,7 @@
 //! list, and the rule for several names at one address.
 
 use crate::boot::arch;
+use crate::formats::firmware_images::FirmwareImages;
 use crate::formats::symbols::{Known, List, Symbols};
 use crate::input::File;
 use crate::input::recent::Recent;
@@ -28,29 +29,34 @@ fn list(file: &File, diagnostics: &mut Diagnostics) -> Arc<List> {
 }
 
 /// The lists as other evidence uses them.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Lists<'f>(pub(crate) &'f [Rc<File>]);
+#[derive(Clone, Default)]
+pub(crate) struct Lists<'f> {
+    pub(crate) files: &'f [Rc<File>],
+    /// The programs of UEFI firmware.
+    pub(crate) programs: Arc<FirmwareImages>,
+}
 
 impl Lists<'_> {
     /// Returns names for the `called` addresses of a guest of architecture `target`. `entered` is the physical address
     /// at which the kernel's image was entered.
     pub(crate) fn names(
-        self,
+        &self,
         called: impl Iterator<Item = u64>,
         target: &str,
         entered: Option<u64>,
         diagnostics: &mut Diagnostics,
     ) -> Symbols {
-        if self.0.is_empty() {
-            return Symbols::default();
+        if self.files.is_empty() {
+            return Symbols::default().with_programs(self.programs.clone());
         }
-        let lists = self.0.iter().map(|file| (&*file.name, list(file, diagnostics))).collect();
+        let lists = self.files.iter().map(|file| (&*file.name, list(file, diagnostics))).collect();
         let image = arch::of(target).map(|arch| &arch.facts.linux.image);
-        Symbols::of(lists, &called.collect::<Vec<u64>>(), image, entered, diagnostics)
+        let symbols = Symbols::of(lists, &called.collect::<Vec<u64>>(), image, entered, diagnostics);
+        symbols.with_programs(self.programs.clone())
     }
 
     /// Returns the names without knowledge of called addresses.
-    pub(crate) fn names_alone(self, diagnostics: &mut Diagnostics) -> Symbols {
+    pub(crate) fn names_alone(&self, diagnostics: &mut Diagnostics) -> Symbols {
         self.names(std::iter::empty(), "", None, diagnostics)
     }
 }

@@ -22,6 +22,7 @@ mod demangle;
 
 pub(crate) use demangle::plain as plain_name;
 
+use crate::formats::firmware_images::FirmwareImages;
 use crate::input::records_max;
 use ::arch::Image;
 use aliases::Kind;
@@ -40,6 +41,8 @@ pub struct Symbols {
     /// The number to add to an address of the loaded image to get its virtual address; the image's first and last
     /// address.
     loaded: Option<(u64, u64, u64)>,
+    /// The programs of UEFI firmware, whose functions have no names.
+    programs: Arc<FirmwareImages>,
 }
 
 /// Functions sorted by address. If several names have one address, the best of the first list is kept.
@@ -265,7 +268,7 @@ impl Symbols {
     ) -> Symbols {
         let mut kept: Vec<Symbols> = Vec::new();
         for (place, list) in lists {
-            let mut list = Symbols { list, loaded: None };
+            let mut list = Symbols { list, ..Symbols::default() };
             if let Some(image) = image {
                 list.slide(image, called);
                 list.loaded_at(image, entered);
@@ -374,6 +377,16 @@ impl Symbols {
         Some(Place { name: self.name(i), offset })
     }
 
+    /// The same names, and those of firmware's programs.
+    pub(crate) fn with_programs(self, programs: Arc<FirmwareImages>) -> Symbols {
+        Symbols { programs, ..self }
+    }
+
+    /// Returns the program of UEFI firmware that has the address of code that ran before the kernel.
+    pub(crate) fn program(&self, address: u64) -> Option<&str> {
+        self.programs.find(address)
+    }
+
     /// Returns the virtual address of the function that contains an address.
     pub(crate) fn function(&self, address: u64) -> Option<u64> {
         self.nearest(address).map(|(i, _)| self.addresses[i])
@@ -396,7 +409,7 @@ impl Symbols {
 
 impl From<List> for Symbols {
     fn from(list: List) -> Symbols {
-        Symbols { list: Arc::new(list), loaded: None }
+        Symbols { list: Arc::new(list), ..Symbols::default() }
     }
 }
 

@@ -50,7 +50,7 @@ impl Reader for Files {
         *found.first_executions = Some(run.clone());
         Some(Box::new(FirstExecutionTrace {
             run,
-            lists: *found.lists,
+            lists: found.lists.clone(),
             entered: regions::entered_at(&found.stages),
             programs_from: found.stages.iter().find(|region| region.stage == Stage::UserSpace).map(|region| region.at),
             names: OnceCell::new(),

@@ -2,16 +2,23 @@
 
 use crate::boot::Found;
 use crate::boot::lists::Lists;
+use crate::formats::firmware_images::{self, FirmwareImages};
 use crate::input::text::Line;
 use crate::input::{File, Input};
 use crate::readers::reader::{Evidence, Own, Reader};
 use std::rc::Rc;
+use std::sync::Arc;
 use timeline::{Diagnostics, FileLoss, Timeline};
+
+/// The position of [`firmware_images::FILE`] among the reader's own files.
+const OF_FIRMWARE: usize = 3;
 
 /// The lists, in order of precedence.
 #[derive(Default)]
 pub(crate) struct Files {
     files: Vec<Rc<File>>,
+    /// The programs of UEFI firmware, which name code without functions.
+    programs: Option<Rc<File>>,
 }
 
 impl Reader for Files {
@@ -20,7 +27,12 @@ impl Reader for Files {
     }
 
     fn own(&self) -> &'static [Own] {
-        &[Own::Packed("kallsyms.gz"), Own::PackedNumbered("symbols"), Own::Packed("image-symbols.gz")]
+        &[
+            Own::Packed("kallsyms.gz"),
+            Own::PackedNumbered("symbols"),
+            Own::Packed("image-symbols.gz"),
+            Own::Plain(firmware_images::FILE),
+        ]
     }
 
     fn loss(&self, _own: usize, _is_index: bool) -> FileLoss {
@@ -36,12 +48,17 @@ impl Reader for Files {
         is_symbol(line.bytes).then_some(0)
     }
 
-    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
-        self.files.push(input.file);
+    fn add(&mut self, own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
+        match own {
+            Some(OF_FIRMWARE) => drop(self.programs.get_or_insert(input.file)),
+            _ => self.files.push(input.file),
+        }
     }
 
-    fn read<'f>(&'f mut self, found: &mut Found<'f>, _timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
-        *found.lists = Lists(&self.files);
+    fn read<'f>(&'f mut self, found: &mut Found<'f>, timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
+        let read = |file: &Rc<File>| FirmwareImages::read(&file.name, &file.bytes, &mut timeline.diagnostics);
+        let programs = Arc::new(self.programs.as_ref().map(read).unwrap_or_default());
+        *found.lists = Lists { files: &self.files, programs };
         None
     }
 }

@@ -289,6 +289,7 @@ mod tests {
             starts_unpacked: false,
             follows_calls: false,
             firmware_port: None,
+            firmware_place: None,
             instruction_pointers: &["PC="],
             counts_as_the_host: false,
         },

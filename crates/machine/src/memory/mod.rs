@@ -10,7 +10,9 @@
 //! Nothing here may trust the guest: it can set the sizes, offsets and pointers that are read to any value.
 
 mod btf;
+mod efi_images;
 mod event_log;
+mod firmware_volume;
 mod kernel_log;
 mod kernel_trace;
 mod limited;
@@ -26,6 +28,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 pub use crate::physical_memory::{Extent, PhysicalMemory};
+pub(crate) use efi_images::{EfiImages, Rom};
 pub(crate) use event_log::EventLogPlace;
 pub use event_log::{EventLog, event_log};
 pub use kernel_log::{Caller, KernelLog, LastWords, LeftOut, LogError, LogProbe, Method, Record, kernel_log};

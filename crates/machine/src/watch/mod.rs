@@ -4,6 +4,7 @@
 //! [`Facts`]. Actions and questions happen in between. This module must not decide what an end *means*: see [`crate::ending`].
 
 mod facts;
+mod firmware_images;
 mod kernel_log;
 mod limit;
 mod messages;
@@ -16,9 +17,11 @@ use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 use guest_init::messages::{Lacked, Message};
-use recording::{End, EndMark, Until, Writer};
+use recording::{End, EndMark, GuestSpec, Until, Writer};
 
 pub(crate) use facts::{Facts, Seen, Shutdown, panicked};
+pub(crate) use firmware_images::FILE as FIRMWARE_IMAGES;
+use firmware_images::FirmwareImages;
 use kernel_log::LogWatch;
 use limit::Limit;
 use messages::Messages;
@@ -98,6 +101,8 @@ pub(crate) struct Watch<'a> {
     service: Option<ServiceWatch>,
     /// The watch for the guest's process, if the end mark is a process.
     process: Option<ProcessWatch>,
+    /// The watch for UEFI programs in memory, if the guest has such firmware and its code is watched.
+    firmware_images: Option<FirmwareImages>,
     /// Stops the vCPUs when the console is silent, if that was requested.
     silence: Option<SilenceWatch>,
     /// Stops the vCPUs at functions, for patches and watched variables.
@@ -159,6 +164,7 @@ impl<'a> Watch<'a> {
             log: LogWatch::new(),
             service: None,
             process: None,
+            firmware_images: None,
             silence,
             functions: None,
             resume_count: None,
@@ -173,6 +179,16 @@ impl<'a> Watch<'a> {
         if let (Until::Process(name), Some(tasks)) = (until, tasks) {
             self.process = Some(ProcessWatch::new(name, tasks.clone()));
         }
+    }
+
+    /// Sets up the watch for UEFI programs in memory.
+    pub(crate) fn look_for_firmware(&mut self, guest: &GuestSpec) {
+        self.firmware_images = FirmwareImages::of(guest, arch::of(guest).facts.qemu.firmware_place);
+    }
+
+    /// The UEFI programs that were seen in memory, as the content of a file.
+    pub(crate) fn firmware_images(&self) -> Option<String> {
+        self.firmware_images.as_ref().and_then(FirmwareImages::list)
     }
 
     /// Starts the held vCPUs, and executes the plan for stops at functions. The wait for the VMM ends at the boot's timeout, or when
@@ -388,6 +404,7 @@ impl<'a> Watch<'a> {
         self.look_for_line(now)?;
         self.look_for_service();
         self.look_for_process()?;
+        self.look_for_firmware_images(now)?;
         self.end_silence(false);
         if now >= self.next_look_ns {
             self.next_look_ns = now + LOOK_NS;
@@ -598,6 +615,19 @@ impl<'a> Watch<'a> {
         if let (Some(service), None, Some(_)) = (&mut self.service, &self.facts.matched, self.facts.running_ns) {
             self.facts.matched = service.look(&mut *self.vm);
         }
+    }
+
+    fn look_for_firmware_images(&mut self, now_ns: i64) -> Result<(), Error> {
+        let is_due = self.firmware_images.as_ref().is_some_and(|images| images.is_due(now_ns));
+        if !is_due || self.facts.running_ns.is_none() || self.ram()?.is_none() {
+            return Ok(());
+        }
+        let limit = self.limit(i64::MAX);
+        if let (Some(images), Layout::Known(ram)) = (&mut self.firmware_images, &self.layout) {
+            let is_over = || limit.is_over(&*self.vm, &self.observer);
+            images.look(&Limited { memory: ram, is_over: &is_over }, now_ns, &*self.vm);
+        }
+        Ok(())
     }
 
     /// Looks for the awaited process of the guest.

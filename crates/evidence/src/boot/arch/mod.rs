@@ -117,6 +117,7 @@ pub(super) mod tests {
             starts_unpacked: false,
             follows_calls: false,
             firmware_port: None,
+            firmware_place: None,
             instruction_pointers: &[],
             counts_as_the_host: false,
         },

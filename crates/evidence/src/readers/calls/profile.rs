@@ -100,8 +100,9 @@ fn build(
             _ if parent.is_none() => names.intern(&context.name),
             _ => namer.name(node.function, context.stage, names),
         };
-        // Functions of the decompressor have no names: calls among them are not separated.
-        let within = |p: &NodeId| name == namer.decompressing && named.profile.get(*p).name == name;
+        // Functions of the decompressor and of firmware's programs have no names: calls among them are not separated.
+        let has_functions = name != namer.decompressing && !namer.programs.contains(&name);
+        let within = |p: &NodeId| !has_functions && named.profile.get(*p).name == name;
         if let Some(parent) = parent.filter(within) {
             named.profile.add(parent, 0, spent(totals));
             named.node[totals.node as usize] = Some(parent);
@@ -114,6 +115,7 @@ fn build(
         let id = named.profile.node(parent, name);
         match node.kind {
             Kind::Interrupt => named.profile.set_kind(id, SpanKind::Interrupt),
+            _ if namer.programs.contains(&name) => named.profile.set_kind(id, SpanKind::Stage),
             // A callee that was called more than once is called for each initcall, and is not one itself.
             _ if totals.calls <= 1
                 && parent.is_some_and(|p| calls_initcall(names.get(named.profile.get(p).name), names.get(name))) =>
@@ -155,6 +157,8 @@ struct Namer<'a> {
     change_stacks: HashSet<u64>,
     /// The shared name of all functions of the decompressor.
     decompressing: NameId,
+    /// The names of firmware's programs. All functions of a program share its name.
+    programs: HashSet<NameId>,
 }
 
 impl<'a> Namer<'a> {
@@ -162,7 +166,14 @@ impl<'a> Namer<'a> {
         let bottoms = followed.calls.nodes.iter().filter(|node| node.kind == Kind::Stack);
         let change_stacks = bottoms.filter_map(|node| followed.symbols.function(node.function)).collect();
         let decompressing = names.intern(&regions::decompressing(&followed.compression));
-        Namer { followed, known: HashMap::new(), places: HashMap::new(), change_stacks, decompressing }
+        Namer {
+            followed,
+            known: HashMap::new(),
+            places: HashMap::new(),
+            change_stacks,
+            decompressing,
+            programs: HashSet::new(),
+        }
     }
 
     /// True if a node belongs to its parent's function and was entered elsewhere than at its beginning.
@@ -193,12 +204,19 @@ impl<'a> Namer<'a> {
     /// stack.
     fn name(&mut self, function: u64, stage: Option<Stage>, names: &mut Names) -> NameId {
         let (Followed { symbols, ran_in, .. }, decompressing) = (self.followed, self.decompressing);
+        let programs = &mut self.programs;
         *self.known.entry((function, stage)).or_insert_with(|| match (function, symbols.find(function), stage) {
             (0, ..) => names.intern(UNKNOWN),
             (_, Some(place), _) => names.intern(place.name),
-            (_, None, Some(stage)) => match ran_in.stage(function, stage).unwrap_or(stage) {
-                Stage::Decompressor => decompressing,
-                stage => names.intern(&format!("{} {function:#x}", stage.name())),
+            (_, None, Some(stage)) => match (ran_in.stage(function, stage).unwrap_or(stage), symbols.program(function))
+            {
+                (Stage::Decompressor, _) => decompressing,
+                (_, Some(program)) => {
+                    let name = names.intern(program);
+                    programs.insert(name);
+                    name
+                }
+                (stage, None) => names.intern(&format!("{} {function:#x}", stage.name())),
             },
             (_, None, None) => names.intern(&format!("{function:#x}")),
         })
@@ -248,10 +266,12 @@ pub fn end(calls: &Calls) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::boot::regions::Region;
     use crate::formats::calls::read;
     use crate::formats::calls::tests::sample;
+    use crate::formats::firmware_images::FirmwareImages;
     use crate::formats::symbols::Symbols;
-    use timeline::Diagnostics;
+    use timeline::{Diagnostics, Ns};
 
     #[test]
     fn a_jump_within_a_function_is_not_a_call() {
@@ -278,6 +298,39 @@ mod tests {
         let rows: Vec<_> = rows.iter().filter(|r| !r.bottom).map(|r| (names.get(r.name), r.calls, r.own)).collect();
         assert_eq!(rows, [("change_stacks", 16, 30), ("work", 16, 20), ("end", 16, 10)]);
         assert_eq!(named.is_part, [false, false, false, false, true, false, false, false, false]);
+    }
+
+    #[test]
+    fn calls_inside_a_program_of_firmware_are_its_own() {
+        let list = b"0000000000820000 1000 PeiCore\n0000000000830000 1000 PlatformPei\n";
+        let programs = FirmwareImages::read("f", list, &mut Diagnostics::default());
+        let symbols = Symbols::default().with_programs(programs.into());
+        let node = |parent, kind, function| Node { parent, kind, function, stack: 0 };
+        let nodes = [
+            Node::default(),
+            node(0, Kind::Stack, 0xffff_fff0),
+            node(1, Kind::Call, 0x82_0010),
+            node(2, Kind::Call, 0x82_0400),
+            node(3, Kind::Call, 0x83_0000),
+            node(4, Kind::Call, 0x82_0400), // back, for a service
+            node(1, Kind::Call, 0x84_0000),
+        ];
+        let totals = |node| Totals { node, calls: 2, insns: 10, ticks: 0 };
+        let calls = Calls { nodes: nodes.to_vec(), totals: (1..7).map(totals).collect(), ..Calls::default() };
+        let firmware = Region { stage: Stage::Firmware, at: Ns(0), address: 0, evidence: String::new(), startup: None };
+        let followed = Followed { calls, symbols, regions: vec![firmware], ..Followed::default() };
+        let (contexts, mut names) = (Contexts::new(&followed), Names::default());
+        let named = profile(&followed, u64::MAX, &contexts, &mut names);
+        let rows = named.profile.functions();
+        let mut rows: Vec<_> = rows.iter().map(|r| (names.get(r.name), r.calls, r.own, r.total)).collect();
+        rows.sort_unstable();
+        let expected = [
+            ("PeiCore", 4, 30, 40),
+            ("PlatformPei", 2, 10, 20),
+            ("firmware", 2, 10, 60),
+            ("firmware 0x840000", 2, 10, 10),
+        ];
+        assert_eq!(rows, expected);
     }
 
     #[test]
