@@ -1,4 +1,4 @@
-//! Evidence of user space from `bootscope capture`: a journal in either format, and a table of processes.
+//! Evidence of user space from `bootscope capture`: a journal in any format, and a table of processes.
 #![no_main]
 
 use evidence::journal::Journal;
@@ -11,6 +11,8 @@ fuzz_target!(|bytes: &[u8]| {
     journal.read("j", bytes, &mut diagnostics);
     // Each entry has at least one line.
     assert!(journal.entries.len() <= bytes.split_inclusive(|&b| b == b'\n').count());
+    journal.choose(&mut diagnostics);
+    assert!(journal.entries.iter().all(|entry| entry.at.is_none_or(|at| at >= timeline::Ns::ZERO)));
     let table = ProcessTable::read("p", bytes, &mut diagnostics);
     assert!(table.processes.len() as u64 + table.unreadable <= bytes.split_inclusive(|&b| b == b'\n').count() as u64);
 });

@@ -1,5 +1,5 @@
 //! Small formats without a separate target, in one recording: `bootstat`, `boottimes`, `boottrace`,
-//! `android_events`, `vmm_log`, `stacks`, Android's init in a kernel log
+//! `android_events`, `vmm_log`, `stacks`, `dmesg --json`, a journal with dates, Android's init in a kernel log
 //! (`android_words`), `meminfo`, `vmm` marks, a trace's sockets (`ports`), the files of an `archive`, and `recording.json` with the
 //! specs of its boot (`how`). A grammar makes the files from the input. An input that begins with `RAW` is the files themselves,
 //! with a NUL between them. For any input the phases and the boot path add up to the total, and a spec that is written is read back
@@ -17,7 +17,7 @@ use std::fs;
 use timeline::Ns;
 
 /// The files, and for each text file its possible lines.
-const FILES: [(&str, &[&str]); 13] = [
+const FILES: [(&str, &[&str]); 15] = [
     ("recording.json", &[]),
     ("00-bootstat.txt", &BOOTSTAT),
     ("01-getprop.txt", &BOOTTIMES),
@@ -31,6 +31,8 @@ const FILES: [(&str, &[&str]); 13] = [
     ("05-events.txt", &EVENTS),
     ("06-vmm.log", &VMM),
     ("07-stacks.txt", &STACKS),
+    ("08-dmesg.json", &DMESG_JSON),
+    ("09-journal.txt", &JOURNAL),
 ];
 const BOOTSTAT: [&str; 3] = [
     "/tmp/uptime-{w}:{t} {t}",
@@ -71,6 +73,19 @@ const VMM: [&str; 5] = [
     "cloud-hypervisor: {T}s: <vcpu0> WARN:x.rs:76 -- [Debug I/O port: Kernel code {n}]",
 ];
 const STACKS: [&str; 5] = ["{w};{w} {n}", "{w};{w};{w} {n}.{n}", "    {w}`{w}+0x{n}", "    0x{n}", "      {n}"];
+const DMESG_JSON: [&str; 4] = [
+    "{\"dmesg\": [",
+    "{\"pri\": {n}, \"time\": {T}, \"msg\": \"{w} {w}\"},",
+    "{\"fac\": \"kern\", \"pri\": \"warn\", \"time\": \"{T}\", \"caller\": \"T{n}\", \"msg\": \"{w}\"},",
+    "{}]}",
+];
+const JOURNAL: [&str; 5] = [
+    "Nov 24 13:58:21.{n} box kernel: Linux version {w}",
+    "Nov 24 13:58:22.{n} box systemd[1]: Starting {w}.service - {w}...",
+    "Nov 24 13:58:23.{n} box systemd[1]: Started {w}.service - {w}.",
+    "Nov 24 13:59:01.{n} box systemd[1]: Startup finished in {t}s (kernel) + {t}s (userspace) = {t}s.",
+    "-- Boot {w} --",
+];
 const MEMINFO: [&str; 4] = ["MemTotal:       {n} kB", "MemFree: {n} kB", "Cached: {n}", "{w}: {n} kB"];
 const TRACE: [&str; 7] = [
     "            init-1       [000] ..... {T}: sched_process_fork: comm=init pid=1 child_comm={w} child_pid=70",

@@ -79,7 +79,7 @@ readers! {
     /// Every call: [`crate::formats::calls`].
     Calls: calls::Files, provides [Exits], needs [Lists, FirstExecutions];
     /// The journal: [`crate::formats::journal`].
-    Journal: journal::Files, provides [JournalMessages, Container], needs [];
+    Journal: journal::Files, provides [JournalMessages, Container, Subject], needs [];
     /// Kernel messages in any dress: [`crate::formats::kernel_log`].
     KernelLog: kernel_log::Files, provides [Subject, Firmware], needs [HeardMessages, JournalMessages];
     /// Processes as bootchart's collectors sample them: [`crate::formats::bootchart`].

@@ -11,17 +11,20 @@
 //! kind of message with a number of its own (`src/systemd/sd-messages.h`). Times are those of the clock that does not jump: that of an
 //! entry of which only the wall clock's is known is not known.
 //!
-//! The plain text that `journalctl` prints has less: [`short`] says what of it is read.
+//! The other forms: [`short`] and [`verbose`]; JSON with a field in each line (`json-pretty`), behind `data: ` (`json-sse`), and behind
+//! a byte of its own (`json-seq`).
 //!
 //! The last of several boots counts, unless another is chosen. Only the fields of [`Entry`] are kept.
 
+mod dated;
 mod short;
+mod verbose;
 
 pub(crate) use short::{has_lengths, is_dated};
 
 use crate::formats::several_boots::boot_number;
 use crate::input::records_max;
-use crate::input::text::{Line, Lines, lossy, whole_number};
+use crate::input::text::{Lines, lossy, whole_number};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -83,6 +86,8 @@ pub struct Entry {
     pub took: [Option<Ns>; 3],
     /// The time when journald received it. It counts if the sender gives no time.
     received: Option<Ns>,
+    /// The time by the wall clock, if nothing else is known.
+    wall: Option<Ns>,
     has_field: bool,
 }
 
@@ -101,6 +106,12 @@ pub struct Journal {
     counts: VecDeque<u64>,
     /// The number of bytes that were read, in all files together.
     bytes: usize,
+    /// True if lengths are cut to milliseconds, as in text for people.
+    pub(crate) is_rounded: bool,
+    /// The resolution of the wall clock's times, if there are no others; else 0.
+    pub(crate) resolution: Ns,
+    /// True if the zero of the kernel's clock is unknown: times count from the first message of a program.
+    pub(crate) is_zero_unknown: bool,
 }
 
 fn us(value: &[u8]) -> Option<Ns> {
@@ -145,12 +156,25 @@ impl Entry {
 /// True if bytes begin as a journal does, in any of its formats.
 pub(crate) fn begins(bytes: &[u8]) -> bool {
     let line = Lines::new(bytes).next().map_or(&b""[..], |line| line.bytes);
-    is_line(line) || short::is_monotonic(bytes)
+    let is_pretty = line == b"{" && Lines::new(bytes).nth(1).is_some_and(|line| is_pretty_field(line.bytes));
+    is_pretty || is_line(line) || verbose::begins(bytes) || short::is_monotonic(bytes) || is_readable_dated(bytes)
+}
+
+/// True for a journal with dates of which more is known than the order of its messages.
+fn is_readable_dated(bytes: &[u8]) -> bool {
+    short::is_dated(bytes) && !has_lengths(bytes) && short::has_end(bytes)
+}
+
+/// A field in a line of its own, of which journald writes the name with underscores.
+fn is_pretty_field(line: &[u8]) -> bool {
+    let names: [&[u8]; 3] = [b"\"_", b"\"MESSAGE", b"\"PRIORITY"];
+    names.iter().any(|name| line.trim_ascii_start().starts_with(name))
 }
 
 /// A line that only a journal has.
 pub(crate) fn is_line(line: &[u8]) -> bool {
     const LOOKED_AT: usize = 4096;
+    let line = unwrapped(line);
     let head = &line[..line.len().min(LOOKED_AT)];
     if head.first() == Some(&b'{') {
         let stamps: [&[u8]; 2] = [b"\"__MONOTONIC_TIMESTAMP\"", b"\"__REALTIME_TIMESTAMP\""];
@@ -159,6 +183,11 @@ pub(crate) fn is_line(line: &[u8]) -> bool {
     let stamp =
         [&b"__MONOTONIC_TIMESTAMP="[..], b"__REALTIME_TIMESTAMP="].iter().find_map(|key| head.strip_prefix(*key));
     head.starts_with(b"__CURSOR=s=") || stamp.is_some_and(|stamp| whole_number(stamp.trim_ascii()).is_some())
+}
+
+/// An entry of `json-sse` or `json-seq` without what stands before it.
+fn unwrapped(line: &[u8]) -> &[u8] {
+    line.strip_prefix(b"data: ").or_else(|| line.strip_prefix(b"\x1e")).unwrap_or(line)
 }
 
 impl Journal {
@@ -182,6 +211,9 @@ impl Journal {
             self.entries = chosen;
         }
         self.older.clear();
+        if self.resolution > Ns::ZERO {
+            self.is_zero_unknown = !dated::place(&mut self.entries, self.resolution);
+        }
     }
 
     /// Ends a boot of which more follow.
@@ -202,15 +234,25 @@ impl Journal {
     /// Adds the entries of a file. Counts the lines that cannot be read.
     pub fn read(&mut self, file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) {
         self.bytes = self.bytes.saturating_add(bytes.len());
-        if short::is_monotonic(bytes) {
+        if verbose::begins(bytes) {
+            return verbose::read(self, file, bytes, diagnostics);
+        }
+        let is_dated = short::is_dated(bytes);
+        if is_dated || short::is_monotonic(bytes) {
+            self.is_rounded = true;
+            self.resolution = if is_dated { dated::resolution(bytes) } else { Ns::ZERO };
             return short::read(self, file, bytes, diagnostics);
         }
         let (mut lines, mut entry) = (Lines::new(bytes), Entry::default());
         while let Some(line) = lines.next() {
             let place = || format!("{file}:{}", line.number);
-            match line.bytes {
+            match unwrapped(line.bytes) {
+                b"{" => match pretty(&mut lines).and_then(|entry| row(&entry)) {
+                    Some(row) => self.add(row, place, diagnostics),
+                    None => diagnostics.note_about(DiagnosticKind::LinesUnreadable, NAME, place),
+                },
                 b"" => self.add(std::mem::take(&mut entry), place, diagnostics),
-                [b'{', ..] => match row(line) {
+                json @ [b'{', ..] => match row(json) {
                     Some(row) => self.add(row, place, diagnostics),
                     None => diagnostics.note_about(DiagnosticKind::LinesUnreadable, NAME, place),
                 },
@@ -264,11 +306,25 @@ fn binary(rest: &[u8]) -> Option<&[u8]> {
     (rest.get(length) == Some(&b'\n')).then_some(value)
 }
 
+/// The rest of an entry of which the first line is `{`, and that `{`. It ends with the line `}`.
+fn pretty(lines: &mut Lines<'_>) -> Option<Vec<u8>> {
+    let rest = lines.rest();
+    let mut length = 0;
+    loop {
+        let line = lines.next()?.bytes;
+        length += line.len() + 1;
+        if line == b"}" {
+            let inner = rest.get(..length.min(rest.len())).filter(|inner| inner.len() <= JSON_BYTES_MAX)?;
+            return Some([b"{", inner].concat());
+        }
+    }
+}
+
 /// An entry of the JSON.
-fn row(line: Line<'_>) -> Option<Entry> {
+fn row(line: &[u8]) -> Option<Entry> {
     #[derive(Deserialize)]
     struct Fields(std::collections::BTreeMap<String, Value>);
-    let line = Some(line.bytes).filter(|line| line.len() <= JSON_BYTES_MAX)?;
+    let line = Some(line).filter(|line| line.len() <= JSON_BYTES_MAX)?;
     let Fields(fields) = serde_json::from_slice(line).ok()?;
     let mut entry = Entry::default();
     for (name, value) in &fields {

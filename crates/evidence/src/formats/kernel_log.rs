@@ -15,6 +15,7 @@
 
 mod clean;
 mod damage;
+pub(crate) mod dmesg_json;
 mod host_stamp;
 mod imported;
 mod kmsg;
@@ -36,8 +37,8 @@ pub(crate) use clean::{Cleaner, is_unclean};
 use std::ops::Range;
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
-pub(crate) use host_stamp::{DMESG_T, GRABSERIAL, Loggers, after_date};
-pub(crate) use kmsg::record as kmsg_record;
+pub(crate) use host_stamp::{DMESG_T, GRABSERIAL, Loggers, after_date, date_of};
+pub(crate) use kmsg::{escape, record as kmsg_record};
 pub use loader_stamp::LoaderStamp;
 pub(crate) use loader_stamp::LoaderStamps;
 pub(crate) use prefix::Prefix;

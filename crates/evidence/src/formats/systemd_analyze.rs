@@ -72,6 +72,21 @@ pub struct Finished {
     pub total: Option<Ns>,
 }
 
+impl Finished {
+    /// Reads systemd's message that the boot is done.
+    pub(crate) fn read(message: &[u8]) -> Option<Finished> {
+        match line::read(message) {
+            Some(line::Line::Finished(finished)) => Some(finished),
+            _ => None,
+        }
+    }
+
+    /// The length of a stage.
+    pub(crate) fn took(&self, stage: Stage) -> Option<Ns> {
+        self.stages.iter().find(|(of, _)| *of == stage).map(|(_, took)| *took)
+    }
+}
+
 /// A unit of the chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {

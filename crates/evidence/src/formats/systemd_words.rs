@@ -89,16 +89,22 @@ fn unit(text: &str) -> Option<(&str, Becomes)> {
     about(text).filter(|(unit, _)| recording::is_unit_name(unit))
 }
 
-/// The same for the text of a message that is known to be systemd's.
+/// The same for the text of a message that is known to be systemd's. If it has only the unit's description, that is the unit's name.
 pub(crate) fn said_of_unit(message: &str) -> Option<(&str, Becomes)> {
-    of_message(message).filter(|(unit, _)| recording::is_unit_name(unit))
+    let (unit, becomes) = of_message(message).filter(|(unit, _)| !unit.is_empty())?;
+    Some((described(unit), becomes))
+}
+
+/// The name of a target of which systemd printed the description.
+fn described(unit: &str) -> &str {
+    DESCRIBED.iter().find(|(described, _)| *described == unit).map_or(unit, |(_, name)| name)
 }
 
 /// The name of the target that a message reports as reached.
 pub(crate) fn reached(text: &str) -> Option<&str> {
     let (unit, becomes) = about(text)?;
     let is_target = text[SAYS.len()..].starts_with("Reached target ") && becomes == Becomes::Active;
-    is_target.then(|| DESCRIBED.iter().find(|(described, _)| *described == unit).map_or(unit, |&(_, name)| name))
+    is_target.then(|| described(unit))
 }
 
 /// systemd's process 1 writes at most this number of messages into the kernel's log in [`LIMIT_INTERVAL`], and drops

@@ -3,7 +3,8 @@
 use crate::boot::offers::Offers;
 use crate::boot::{Found, Placing};
 use crate::formats::journal::{Entry, Journal, Kind, NAME, begins, is_line};
-use crate::formats::kernel_log::KernelLog;
+use crate::formats::kernel_log::{KernelLog, escape};
+use crate::formats::linux_words;
 use crate::formats::systemd_words::{Becomes, MILESTONES, Units};
 use crate::input::text::Line;
 use crate::input::{File, Input};
@@ -11,7 +12,7 @@ use crate::readers::reader::{EndCandidate, EndRank, Evidence, Reader};
 use hashbrown::HashSet;
 use std::fmt::Write as _;
 use std::rc::Rc;
-use timeline::{DiagnosticKind, Diagnostics, EndEvidence, Mark, NameId, Ns, Phase, Timeline, TrackKind};
+use timeline::{DiagnosticKind, Diagnostics, EndEvidence, Mark, NameId, Ns, Os, Phase, Timeline, TrackKind};
 
 /// The longest part of a message that is shown, in characters.
 const SHOWN_MAX: usize = 300;
@@ -51,11 +52,20 @@ impl Reader for Files {
             journal.read(&file.name, &file.bytes, diagnostics);
         }
         journal.choose(diagnostics);
+        if let Some(release) =
+            journal.entries.iter().filter(|entry| entry.is_kernels && entry.at.is_none()).find_map(release)
+        {
+            (found.subject.os, found.subject.kernel) = (Os::Linux, release.to_owned());
+        }
         *found.journal_messages = kernel_log(&journal, &first.name, &mut Diagnostics::default());
         let said = Said { journal };
         *found.container_began = found.container_began.or(said.container_began());
         (!said.journal.entries.is_empty()).then(|| Box::new(said) as Box<dyn Evidence>)
     }
+}
+
+fn release(entry: &Entry) -> Option<&str> {
+    linux_words::release(&entry.message)
 }
 
 /// The kernel's messages in it, as the kernel's own records have them.
@@ -66,25 +76,14 @@ fn kernel_log(journal: &Journal, file: &str, diagnostics: &mut Diagnostics) -> O
         let _ = write!(records, "{},{number},{},-;", entry.priority, at.0 / 1000);
         // Before journald runs, programs log to the kernel's log too, with their name before the message.
         if let Some(pid) = entry.pid {
-            let _ = write!(records, "{}[{pid}]: ", escaped(&entry.identifier));
+            escape(&entry.identifier, &mut records);
+            let _ = write!(records, "[{pid}]: ");
         }
-        let _ = writeln!(records, "{}", escaped(&entry.message));
+        escape(&entry.message, &mut records);
+        records.push('\n');
     }
     let log = KernelLog::read_imported(file, records.as_bytes(), diagnostics).ok();
     log.filter(|_| !records.is_empty()).map(|log| (file.to_owned(), log))
-}
-
-/// As the kernel writes what cannot stand in a line.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\\' => escaped.push_str("\\x5c"),
-            c if c.is_ascii_control() => _ = write!(escaped, "\\x{:02x}", u32::from(c)),
-            c => escaped.push(c),
-        }
-    }
-    escaped
 }
 
 struct Said {
@@ -92,6 +91,16 @@ struct Said {
 }
 
 impl Said {
+    /// The largest error of a length that systemd states.
+    fn rounded(&self) -> Ns {
+        if self.journal.is_rounded { Ns::from_ms(1) } else { Ns::from_us(2) }
+    }
+
+    /// The largest error of a message's time.
+    fn late(&self) -> Ns {
+        LATE + self.journal.resolution
+    }
+
     fn finished(&self) -> Option<&Entry> {
         self.journal.entries.iter().find(|entry| entry.kind == Some(Kind::StartupFinished))
     }
@@ -114,7 +123,9 @@ impl Said {
                 _ => continue,
             };
             let is_told = timeline.names.find(&entry.unit).is_some_and(|name| told.contains(&name));
-            if let Some(at) = entry.at.filter(|_| !is_told && recording::is_unit_name(&entry.unit)) {
+            // A text for people may have only the unit's description.
+            let has_name = recording::is_unit_name(&entry.unit) || (self.journal.is_rounded && !entry.unit.is_empty());
+            if let Some(at) = entry.at.filter(|_| !is_told && has_name) {
                 units.add(&entry.unit, becomes, zero + at, timeline);
             }
         }
@@ -127,7 +138,8 @@ impl Said {
     fn messages(&self, zero: Ns, timeline: &mut Timeline) {
         let name = timeline.names.intern(NAME);
         let track = timeline.tracks.named(name, TrackKind::Console);
-        for entry in self.journal.entries.iter().filter(|entry| !entry.is_kernels && !entry.message.is_empty()) {
+        let is_shown = |entry: &&Entry| !entry.message.is_empty() && (!entry.is_kernels || entry.at.is_none());
+        for entry in self.journal.entries.iter().filter(is_shown) {
             let Some(at) = entry.at else {
                 timeline.diagnostics.note(DiagnosticKind::MessagesWithoutStamp, || NAME.to_owned());
                 continue;
@@ -163,22 +175,26 @@ impl Evidence for Said {
         self.messages(zero, &mut boot.timeline);
         // After what the kernel's log says, and what systemd says of its state.
         self.units(zero, boot.units_told, &mut boot.timeline);
+        let (rounded, late) = (self.rounded(), self.late());
         for (phase, from, took) in self.stages().into_iter().flatten() {
             if took > Ns::ZERO {
                 let evidence = format!("journal: startup finished, {took} of it");
                 let from = if from == Ns::ZERO { boot.kernel_clock_zero() } else { zero + from };
-                boot.timeline.boundary(phase, from, Ns::from_us(2), &evidence);
+                boot.timeline.boundary(phase, from, rounded, &evidence);
             }
         }
         if let (Some(_), Some(took)) = (self.container_began(), self.finished().and_then(|finished| finished.took[2])) {
             let evidence = format!("journal: startup finished after {took}");
-            boot.timeline.boundary(Phase::UserSpace, Ns::ZERO, LATE, &evidence);
+            boot.timeline.boundary(Phase::UserSpace, Ns::ZERO, late, &evidence);
+        } else if self.journal.is_zero_unknown {
+            let evidence = "journal: the first message of a program";
+            boot.timeline.boundary(Phase::UserSpace, zero, late, evidence);
         }
         for (target, phase) in MILESTONES {
             let reached = |entry: &&Entry| entry.kind == Some(Kind::UnitStarted) && entry.unit == target;
             let at = self.journal.entries.iter().filter(reached).find_map(|entry| entry.at);
             if let Some(at) = at {
-                boot.timeline.boundary(phase, zero + at, LATE, &format!("journal: {target} is active"));
+                boot.timeline.boundary(phase, zero + at, late, &format!("journal: {target} is active"));
             }
         }
     }
@@ -186,8 +202,8 @@ impl Evidence for Said {
     fn end(&self, boot: &mut Placing<'_>) -> Option<EndCandidate> {
         let finished = self.finished()?;
         let (at, error) = match self.stages() {
-            Some(stages) => (stages.iter().map(|(_, _, took)| *took).sum(), Ns::from_us(4)),
-            None => (finished.at?, LATE),
+            Some(stages) => (stages.iter().map(|(_, _, took)| *took).sum(), self.rounded() + self.rounded()),
+            None => (finished.at?, self.late()),
         };
         let at = boot.monotonic_zero() + at;
         Some(EndCandidate { rank: EndRank::BootDone, at, error, evidence: EndEvidence::SystemdFinished, track: None })

@@ -17,7 +17,7 @@ use crate::boot::regions::Stage;
 use crate::boot::subject::Subject;
 use crate::boot::{Found, Placing};
 use crate::formats::firmware::TRACK;
-use crate::formats::kernel_log::{GRABSERIAL, KernelLog, Line, LoaderStamps, Loggers, Prefix, kmsg_record};
+use crate::formats::kernel_log::{GRABSERIAL, KernelLog, Line, LoaderStamps, Loggers, Prefix, dmesg_json, kmsg_record};
 use crate::formats::systemd_words as systemd;
 use crate::formats::{initcalls, journal, linux_words, other_kernels};
 use crate::input::index::Index;
@@ -66,6 +66,10 @@ impl Reader for Files {
 
     fn loss(&self, _own: usize, is_index: bool) -> FileLoss {
         if is_index { FileLoss::ArrivalTimes } else { FileLoss::KernelMessages }
+    }
+
+    fn is_whole(&self, bytes: &[u8]) -> Option<String> {
+        dmesg_json::begins(bytes).then(|| "kernel log (dmesg --json)".to_owned())
     }
 
     fn is_line(&self, line: text::Line<'_>) -> Option<usize> {
@@ -117,7 +121,12 @@ impl Reader for Files {
         (is_linux && !has_initcalls).then_some(NEXT_TIME)
     }
 
-    fn add(&mut self, own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
+    fn add(&mut self, own: Option<usize>, mut input: Input, diagnostics: &mut Diagnostics) {
+        if own.is_none() && dmesg_json::begins(&input.file.bytes) {
+            let name = input.file.name.clone();
+            let bytes = dmesg_json::records(&name, &input.file.bytes, diagnostics);
+            input.file = Rc::new(File { name, bytes: bytes.into() });
+        }
         match own {
             Some(CONSOLE) => self.console = Some(input),
             _ => self.logs.push(input.file),

@@ -13,6 +13,7 @@ mod fuzzed;
 mod guestfs;
 mod hostile_imports;
 mod imports;
+mod journal_forms;
 mod logs;
 mod pasted;
 mod perf_data;

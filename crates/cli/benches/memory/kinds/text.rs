@@ -52,6 +52,15 @@ pub const KINDS: &[Kind] = &[
         lines("[    0.000001] Linux version 6\n", bytes, |i, to| write!(to, "[0.1]init: starting service '{i:x}'..."))
     }),
     imported("kernel log: syslog", |bytes| lines("", bytes, |_, to| write!(to, "Nov 21 10:11:12 b kernel: [0.1]a"))),
+    imported("kernel log: JSON", |bytes| {
+        lines("{\"dmesg\":[{\"msg\":\"Linux version 6\"}", bytes, |i, to| write!(to, ",{{\"msg\":\"{i:x}\"}}"))
+    }),
+    imported("kernel log: empty JSON", |bytes| bytes_after(b"{\"dmesg\":[{}", b",{}", bytes)),
+    imported("journal: verbose", |bytes| lines("", bytes, |i, to| write!(to, " [s=;b=;m={i:x}]\n    MESSAGE={i:x}"))),
+    imported("journal: dates", |bytes| {
+        let end = "Jan 1 00:00:00 b systemd[1]: Startup finished in 1s (kernel) + 1s (userspace)\n";
+        lines(end, bytes, |i, to| write!(to, "Jan 1 00:00:00 b systemd[1]: Started {i:x}"))
+    }),
     own("console: 0xff", "console.log", |bytes| vec![0xff; bytes]),
     own("console: lines of 0xff", "console.log", |bytes| bytes_after(b"", b"\xff\n", bytes)),
     own("console: newlines", "console.log", |bytes| vec![b'\n'; bytes]),

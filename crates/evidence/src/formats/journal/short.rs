@@ -1,9 +1,9 @@
-//! The journal as `journalctl` prints it for people: with the kernel's clock it is read, with a date it is only known.
+//! The journal as `journalctl` prints it for people, with the kernel's clock or with a date ([`super::dated`]).
 //!
 //! ```text
 //! [    5.123456] host systemd[1]: Started x.service - X.     -o short-monotonic: seconds of the clock that does not jump
 //! Nov 24 13:58:21 host kernel: Linux version 6.1.0           -o short, which is what it prints unasked: whole seconds of the wall clock
-//! -- Boot e7c77a60f35b4e7288600b4bbf632929 --                before each boot but the first
+//! -- Boot e7c77a60f35b4e7288600b4bbf632929 --                before each boot but the first; `-- Reboot --` until systemd 248
 //! ```
 //! (systemd's `src/shared/logs-show.c`, output_short.) With `--no-hostname` the host is missing. A message's further lines are indented.
 //! It has no priorities and no message numbers: systemd's messages about units are recognised by their words.
@@ -12,7 +12,8 @@
 //! same host, and each names its sender. This distinguishes it from a kernel's log.
 
 use super::{Entry, FIELD_BYTES_MAX, Journal, Kind, MESSAGE_BYTES_MAX, NAME, text};
-use crate::formats::kernel_log::{Prefix, after_date, after_stamp};
+use crate::formats::kernel_log::{Prefix, after_date, after_stamp, date_of};
+use crate::formats::systemd_analyze::{Finished, Stage};
 use crate::formats::systemd_words;
 use crate::formats::systemd_words::Becomes;
 use crate::input::text::{Lines, lossy, whole_number, word};
@@ -24,6 +25,8 @@ const LOOKED_AT: usize = 500;
 const OTHERS: usize = 20;
 /// The kernel's name in `journalctl`'s lines.
 const KERNEL: &[u8] = b"kernel";
+const SYSTEMD: &[u8] = b"systemd";
+const FINISHED: &[u8] = b"Startup finished in ";
 /// Priorities are not printed: as a message without one.
 const INFORMATION: u8 = 6;
 
@@ -87,55 +90,114 @@ pub(crate) fn is_dated(bytes: &[u8]) -> bool {
     is_journal(bytes, after_date, is_without_stamp) && !has_stamp()
 }
 
-/// True if a journal with dates alone has measured lengths in its text: of initcalls, or of the boot's parts.
+/// The messages of a journal with dates.
+fn dated(bytes: &[u8]) -> impl Iterator<Item = Said<'_>> {
+    Lines::new(bytes).filter_map(|line| said(after_date(line.bytes)?))
+}
+
+/// True if a journal with dates alone has measured lengths of initcalls in its text.
 pub(crate) fn has_lengths(bytes: &[u8]) -> bool {
-    let messages = || Lines::new(bytes).filter_map(|line| said(after_date(line.bytes)?));
-    messages().any(|said| {
-        let is_initcall = said.by == KERNEL
+    dated(bytes).any(|said| {
+        said.by == KERNEL
             && said.message.starts_with(b"initcall ")
-            && memchr::memmem::find(said.message, b" usecs").is_some();
-        is_initcall || said.message.starts_with(b"Startup finished in ")
+            && memchr::memmem::find(said.message, b" usecs").is_some()
     })
 }
 
-/// Adds the entries of a journal with the kernel's clock.
+/// True if systemd says in a journal with dates alone that a boot was done.
+pub(super) fn has_end(bytes: &[u8]) -> bool {
+    dated(bytes).any(|said| said.by == SYSTEMD && said.pid == Some(1) && said.message.starts_with(FINISHED))
+}
+
+/// Adds the entries of a journal with the kernel's clock, or with dates.
 pub(super) fn read(journal: &mut Journal, file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) {
-    let (mut boot, mut open) = (String::new(), None::<Entry>);
+    let mut lines = ShortLines { boot: String::new(), has_kernel: false, open: None };
+    let is_dated = journal.resolution > Ns::ZERO;
     for line in Lines::new(bytes) {
         let place = || format!("{file}:{}", line.number);
-        if let Some(comment) = line.bytes.strip_prefix(b"-- ") {
-            boot = comment.strip_prefix(b"Boot ").map_or(boot, |id| text(word(id).0, FIELD_BYTES_MAX));
+        if line.bytes.starts_with(b"-- ") {
+            lines.comment(line.bytes, journal, place, diagnostics);
             continue;
         }
-        if let (b' ', Some(entry)) = (line.bytes.first().unwrap_or(&b' '), &mut open) {
-            let left = MESSAGE_BYTES_MAX.saturating_sub(entry.message.len() + 1);
-            let more = line.bytes.trim_ascii();
-            entry.message.push('\n');
-            entry.message.push_str(&lossy(&more[..more.len().min(left)]));
+        if lines.goes_on(line.bytes) {
             continue;
         }
-        let Some((at, said)) = after_stamp(line.bytes).and_then(|(at, rest)| Some((at, said(rest)?))) else {
+        let stamped =
+            if is_dated { date_of(line.bytes) } else { after_stamp(line.bytes).map(|(at, rest)| (at.0, rest)) };
+        let Some((at, said)) = stamped.and_then(|(at, rest)| Some((Ns(at), said(rest)?))) else {
             diagnostics.note_about(DiagnosticKind::LinesUnreadable, NAME, place);
             continue;
         };
-        let entry = Entry { boot: boot.clone(), ..entry(at, &said) };
-        if let Some(whole) = open.replace(entry) {
-            journal.add(whole, place, diagnostics);
+        let mut next = Entry { boot: lines.boot.clone(), ..entry(at, &said) };
+        if is_dated {
+            (next.wall, next.at) = (next.at.take(), None);
+        }
+        let begins = next.is_kernels && next.message.starts_with("Linux version ");
+        let whole = lines.open.replace(next).unwrap_or_default();
+        journal.add(whole, place, diagnostics);
+        if begins && std::mem::replace(&mut lines.has_kernel, true) {
+            journal.end_boot();
         }
     }
-    journal.add(open.unwrap_or_default(), || file.to_owned(), diagnostics);
+    journal.add(lines.open.unwrap_or_default(), || file.to_owned(), diagnostics);
+}
+
+/// The lines of one file that were read so far.
+struct ShortLines {
+    boot: String,
+    /// True if the boot has its kernel's first message.
+    has_kernel: bool,
+    /// The last entry, which may go on.
+    open: Option<Entry>,
+}
+
+impl ShortLines {
+    /// A line of journalctl's own.
+    fn comment(
+        &mut self,
+        line: &[u8],
+        journal: &mut Journal,
+        place: impl FnOnce() -> String,
+        diagnostics: &mut Diagnostics,
+    ) {
+        let id = line.strip_prefix(b"-- Boot ").map(|id| text(word(id).0, FIELD_BYTES_MAX));
+        if id.is_none() && !line.starts_with(b"-- Reboot") {
+            return;
+        }
+        // The first boot of a file has no such line.
+        if let Some(last) = self.open.take() {
+            journal.add(last, place, diagnostics);
+            if self.boot.is_empty() || id.is_none() {
+                journal.end_boot();
+            }
+        }
+        self.boot = id.unwrap_or_default();
+        self.has_kernel = false;
+    }
+
+    /// True for a further line of the last entry.
+    fn goes_on(&mut self, line: &[u8]) -> bool {
+        let (b' ', Some(entry)) = (line.first().unwrap_or(&b' '), &mut self.open) else { return false };
+        let left = MESSAGE_BYTES_MAX.saturating_sub(entry.message.len() + 1);
+        let more = line.trim_ascii();
+        entry.message.push('\n');
+        entry.message.push_str(&lossy(&more[..more.len().min(left)]));
+        true
+    }
 }
 
 fn entry(at: Ns, said: &Said<'_>) -> Entry {
     let message = text(said.message, MESSAGE_BYTES_MAX);
-    let is_systemds = said.by == b"systemd" && said.pid == Some(1);
+    let is_systemds = said.by == SYSTEMD && said.pid == Some(1);
     let unit = systemd_words::said_of_unit(&message).filter(|_| is_systemds);
     let kind = unit.map(|(_, becomes)| match becomes {
         Becomes::Starting => Kind::UnitStarting,
         Becomes::Active => Kind::UnitStarted,
         Becomes::Failed => Kind::UnitFailed,
     });
-    let is_finished = is_systemds && message.starts_with("Startup finished in ");
+    let is_finished = is_systemds && said.message.starts_with(FINISHED);
+    let finished = Finished::read(said.message).filter(|_| is_finished);
+    let took = |stage| finished.as_ref().and_then(|finished| finished.took(stage));
     Entry {
         at: Some(at),
         identifier: text(said.by, FIELD_BYTES_MAX),
@@ -144,6 +206,7 @@ fn entry(at: Ns, said: &Said<'_>) -> Entry {
         is_kernels: said.by == KERNEL && said.pid.is_none(),
         kind: kind.or(is_finished.then_some(Kind::StartupFinished)),
         unit: unit.map_or(String::new(), |(unit, _)| unit.to_owned()),
+        took: [Stage::Kernel, Stage::Initrd, Stage::Userspace].map(took),
         message,
         has_field: true,
         ..Entry::default()

@@ -280,15 +280,20 @@ fn date_and_time(line: &[u8]) -> Option<(Read, &[u8])> {
 /// The rest of a line behind the date that it begins with: `Nov 21 10:11:12`, `2026-11-21T10:11:12+0000`,
 /// `Sat 2026-11-21 10:11:12 UTC`, or seconds since 1970.
 pub(crate) fn after_date(line: &[u8]) -> Option<&[u8]> {
+    date_of(line).map(|(_, rest)| rest)
+}
+
+/// The same with the date, in nanoseconds. They count from some instant that all lines of a file share.
+pub(crate) fn date_of(line: &[u8]) -> Option<(i64, &[u8])> {
     /// There was a journal nowhere before 2001.
     const SINCE_NS: i64 = 1_000_000_000_000_000_000;
     let since = || seconds_and_space(line).filter(|(read, _)| read.ns >= SINCE_NS);
-    if let Some((_, rest)) = syslog(line).or_else(|| date_and_time(line)).or_else(since) {
-        return Some(rest);
+    if let Some((read, rest)) = syslog(line).or_else(|| date_and_time(line)).or_else(since) {
+        return Some((read.ns, rest));
     }
     let (_, dated) = word(line);
-    let (_, zoned) = date(dated)?;
-    Some(word(zoned.strip_prefix(b" ")?).1)
+    let (read, zoned) = date(dated)?;
+    Some((read.ns, word(zoned.strip_prefix(b" ")?).1))
 }
 
 fn time_and_space(line: &[u8]) -> Option<(Read, &[u8])> {

@@ -6,6 +6,7 @@
 
 use super::{COMMENTS_MAX, Caller, Line, MESSAGE_BYTES_MAX, Reader};
 use crate::input::text::{Lines, lossy, number};
+use std::fmt::Write as _;
 use timeline::{DiagnosticKind, Ns};
 
 /// A record, its text still escaped.
@@ -51,6 +52,17 @@ fn caller(text: &[u8]) -> Option<Caller> {
         b'T' => Some(Caller::Thread(id)),
         b'C' => Some(Caller::Cpu(id)),
         _ => None,
+    }
+}
+
+/// Appends a text as the kernel writes it, with `\xNN` for what cannot stand in a line.
+pub(crate) fn escape(text: &str, out: &mut String) {
+    for c in text.chars() {
+        match c {
+            '\\' => out.push_str("\\x5c"),
+            c if c.is_ascii_control() => _ = write!(out, "\\x{:02x}", u32::from(c)),
+            c => out.push(c),
+        }
     }
 }
 

@@ -1,0 +1,137 @@
+//! One journal of a real Debian 12 in the forms that `journalctl` prints, and its kernel's messages as `dmesg --json` prints them. All
+//! must say the same.
+
+use crate::imports::{imported, imported_texts, phase_rows};
+use evidence::journal::{Entry, Journal};
+use std::collections::HashMap;
+use std::io::Read;
+use std::path::Path;
+use timeline::{DiagnosticKind as K, Diagnostics, EndEvidence, Ns, ServiceUnit, Timeline};
+
+fn text(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/journal").join(name);
+    let bytes = std::fs::read(path).unwrap();
+    let mut text = String::new();
+    match name.ends_with(".gz") {
+        true => flate2::read::GzDecoder::new(&bytes[..]).read_to_string(&mut text).map(drop).unwrap(),
+        false => text = String::from_utf8(bytes).unwrap(),
+    }
+    text
+}
+
+fn entries(text: &str) -> Vec<Entry> {
+    let (mut journal, mut diagnostics) = (Journal::default(), Diagnostics::default());
+    journal.read("j", text.as_bytes(), &mut diagnostics);
+    journal.choose(&mut diagnostics);
+    assert!(diagnostics.is_empty(), "{diagnostics:?}");
+    journal.entries
+}
+
+fn units(timeline: &Timeline) -> HashMap<String, ServiceUnit> {
+    timeline.units.iter().map(|unit| (timeline.names.get(unit.name).to_owned(), unit.clone())).collect()
+}
+
+#[test]
+fn forms_with_all_fields_have_the_same_entries() {
+    let export = entries(&text("debian12.export"));
+    let times =
+        |entries: &[Entry]| entries.iter().map(|e| (e.at, e.message.clone(), e.kind, e.took)).collect::<Vec<_>>();
+    for name in ["debian12-json-pretty.txt.gz", "debian12-verbose.txt.gz"] {
+        let text = text(name);
+        assert!(evidence::recognise(text.as_bytes()).kinds == ["journal"], "{name}");
+        assert_eq!(times(&entries(&text)), times(&export), "{name}");
+    }
+    let rows = text("debian12-json-pretty.txt.gz").replace("\n\t", "");
+    let rows: Vec<&str> = rows.split_inclusive('}').map(str::trim).filter(|row| !row.is_empty()).collect();
+    for (before, after) in [("\x1e", "\n"), ("data: ", "\n\n"), ("", "\n")] {
+        let text: String = rows.iter().map(|row| format!("{before}{}{after}", row.replace('\n', ""))).collect();
+        assert_eq!(times(&entries(&text)), times(&export), "{before:?}");
+    }
+}
+
+/// Stamps of the wall clock are placed by the length that systemd states at the end of the boot.
+#[test]
+fn a_journal_with_dates_is_placed_by_the_end_of_its_boot() {
+    let (exact, exact_end) = {
+        let timeline = imported(&["journal/debian12.export"]);
+        (units(&timeline), timeline.end.unwrap().at)
+    };
+    for (name, error_ms) in [("debian12-short-precise.txt.gz", 100), ("debian12-with-unit.txt.gz", 1100)] {
+        let timeline = imported(&[&format!("journal/{name}")]);
+        let end = timeline.end.unwrap();
+        assert_eq!(end.evidence, EndEvidence::SystemdFinished);
+        assert!((end.at - exact_end).abs() <= end.error, "{name}: {}", end.at);
+        assert_eq!(phase_rows(&timeline)[0].2, 10_539_000, "the kernel's part, to a millisecond");
+        let units = units(&timeline);
+        let placed = exact.iter().filter_map(|(name, unit)| Some((unit.settled?, units.get(name)?.settled?)));
+        let errors: Vec<i64> = placed.map(|(exact, dated)| (exact - dated).abs().0 / 1_000_000).collect();
+        assert!(errors.len() > 40 && errors.iter().all(|error| *error <= error_ms), "{name}: {errors:?}");
+    }
+}
+
+#[test]
+fn messages_from_before_the_clock_was_set_have_no_time() {
+    let text = text("debian12-short-precise.txt.gz");
+    let set = text.find("Finished systemd-journal-flush").unwrap();
+    let set = text[..set].rfind('\n').unwrap();
+    let early = text[..set].replace("Nov 24 13:", "Nov 24 08:");
+    let timeline = imported_texts(&[("j", &format!("{early}{}", &text[set..]))]);
+    assert_eq!(timeline.end.unwrap().at, Ns::from_ms(43_229));
+    let units = units(&timeline);
+    assert!(units.contains_key("ssh.service") && !units.contains_key("systemd-sysusers.service"));
+    assert!(timeline.diagnostics.count(K::MessagesWithoutStamp) > 100);
+    let back = text[..set].replace("Nov 24 13:", "Nov 24 19:");
+    let timeline = imported_texts(&[("j", &format!("{back}{}", &text[set..]))]);
+    assert_eq!((timeline.end.unwrap().at, self::units(&timeline).len()), (Ns::from_ms(43_229), units.len()));
+}
+
+#[test]
+fn of_several_boots_with_dates_the_last_one_counts() {
+    let text = text("debian12-short-precise.txt.gz");
+    let rebooted = text.replace("Nov 24", "Nov 25");
+    for between in ["", "-- Reboot --\n", "-- Boot 00000000000000000000000000000002 --\n"] {
+        let both = imported_texts(&[("j", &format!("{text}{between}{rebooted}"))]);
+        let one = imported_texts(&[("j", &rebooted)]);
+        assert_eq!(phase_rows(&both), phase_rows(&one), "{between}");
+        assert_eq!(both.diagnostics.count(K::LogOtherBoot), 245, "{between}");
+    }
+}
+
+#[test]
+fn a_description_names_a_unit_where_nothing_else_does() {
+    let text = "\
+[    1.000000] box kernel: Linux version 3.10.0\n\
+[    2.000000] box systemd[1]: Starting Network Manager...\n\
+[    8.500000] box systemd[1]: Started Network Manager.\n\
+[    8.600000] box systemd[1]: Reached target Multi-User System.\n\
+[    9.000000] box systemd[1]: Startup finished in 1.000s (kernel) + 7.900s (userspace) = 8.900s.\n";
+    let timeline = imported_texts(&[("j", text)]);
+    let units = units(&timeline);
+    let manager = &units["Network Manager"];
+    assert_eq!(manager.settled.unwrap() - manager.start.unwrap(), Ns::from_ms(6500));
+    assert!(units.contains_key("multi-user.target"));
+    let phases = phase_rows(&timeline);
+    assert_eq!((phases[0].2, phases.last().unwrap().2), (1_000_000, 8_900_000));
+}
+
+#[test]
+fn the_kernels_messages_as_json_are_a_kernel_log() {
+    let lines: Vec<(Ns, String)> = entries(&text("debian12.export"))
+        .into_iter()
+        .filter_map(|entry| Some((entry.at.filter(|_| entry.identifier == "kernel")?, entry.message)))
+        .collect();
+    let stamp = |at: &Ns| format!("{:5}.{:06}", at.0 / 1_000_000_000, at.0 / 1000 % 1_000_000);
+    let plain: String = lines.iter().map(|(at, text)| format!("[{}] {text}\n", stamp(at))).collect();
+    let message = |(at, text): &(Ns, String)| {
+        format!("{{\n \"pri\": 6,\n \"time\": {},\n \"msg\": {}\n }}", stamp(at).trim(), serde_json::json!(text))
+    };
+    let json = format!("{{\n \"dmesg\": [\n {}\n ]\n}}\n", lines.iter().map(message).collect::<Vec<_>>().join(","));
+    assert_eq!(evidence::recognise(json.as_bytes()).kinds, ["kernel log (dmesg --json)"]);
+    let (json, plain) = (imported_texts(&[("j", &json)]), imported_texts(&[("j", &plain)]));
+    assert_eq!(phase_rows(&json), phase_rows(&plain));
+    let marks = |timeline: &Timeline| {
+        timeline.marks.iter().map(|m| (m.at, timeline.names.get(m.name).to_owned())).collect::<Vec<_>>()
+    };
+    assert_eq!(marks(&json), marks(&plain));
+    assert!(marks(&json).len() > 50);
+}
