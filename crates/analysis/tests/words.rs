@@ -24,7 +24,6 @@ const READ: &[(&str, &str)] = &[
     ("benchmark/runs.rs", "names that an earlier version wrote"),
     ("benchmark/journal.rs", "the version of a journal"),
     ("benchmark/scaling.rs", "the options of a sweep"),
-    ("benchmark/range/memory.rs", "the settings of a bench, as its journal has them"),
     ("benchmark/variants.rs", "the options of a sweep"),
     ("benchmark/uncountable.rs", "the options of a kernel, and of QEMU"),
     ("benchmark/range/build.rs", "names of files"),

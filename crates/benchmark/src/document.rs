@@ -126,8 +126,8 @@ mod tests {
     use crate::runs::{PhaseTime, Plan, Stop};
 
     fn bench(boots: &[&[(&str, i64)]]) -> Document {
-        let stop = Stop { rounds: 3, width: None, budget_ns: None };
-        let plan = Plan { variants: 1, warm_ups: 0, stop, seed: 1, leaves_out: false };
+        let stop = Stop { rounds: 3, ..Stop::default() };
+        let plan = Plan { variants: 1, warm_ups: 0, stop, seed: 1, ..Plan::default() };
         let time = |&(name, ns): &(&str, i64)| PhaseTime { name: name.to_owned(), ns };
         let boots = (0..).zip(boots).map(|(number, milestones)| {
             let measured = Measured {

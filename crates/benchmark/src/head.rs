@@ -181,7 +181,8 @@ impl Head {
             let changes: Vec<_> = trial.remedies.iter().map(|remedy| &remedy.changes).collect();
             (&trial.recording, &trial.sources, changes)
         });
-        let Plan { variants: count, warm_ups, stop, seed, leaves_out } = &self.plan;
+        let Plan { variants: count, warm_ups, stop, seed, leaves_out, leaves_out_first } = &self.plan;
+        let leaves_out = leaves_out | leaves_out_first;
         // JSON does not preserve every fraction exactly.
         let width = stop.width.map(|width| format!("{width:.6}"));
         let plan = (count, warm_ups, stop.rounds, width, stop.budget_ns, seed, leaves_out);
@@ -201,8 +202,8 @@ mod tests {
     #[test]
     fn a_seal_covers_all_that_is_booted() {
         let sealer = Sealer::with(Key::from_bytes(vec![1; 32]), b"here".to_vec());
-        let stop = crate::runs::Stop { rounds: 1, width: None, budget_ns: None };
-        let plan = Plan { leaves_out: true, variants: 1, warm_ups: 0, stop, seed: 1 };
+        let stop = crate::runs::Stop { rounds: 1, ..crate::runs::Stop::default() };
+        let plan = Plan { leaves_out: true, variants: 1, warm_ups: 0, stop, seed: 1, ..Plan::default() };
         let remedy = Remedy { changes: vec![Change::Cpus(2)], ..Remedy::default() };
         let trial = Trial { remedies: vec![remedy], sources: Some(Sources::default()), ..Trial::default() };
         let variant = Variant { how: serde_json::json!({"extra": ["-s"]}), ..Variant::named("a") };

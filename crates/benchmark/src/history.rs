@@ -15,6 +15,7 @@ pub use setup::Setup;
 pub use trials::PastTrial;
 
 use crate::document::Document;
+use crate::hex;
 use crate::metrics::{Metric, PerMetric, Source, by_name};
 use crate::runs::Boot;
 use recording::InputRole;
@@ -367,7 +368,7 @@ pub fn kernel_sha256(document: &Document, variant: usize) -> String {
 
 fn add_one(add: &Transaction, document: &Document) -> Result<Added, HistoryError> {
     let json = serde_json::to_vec(document).expect("plain data always serializes");
-    let sha256 = hexadecimal(&Sha256::digest(&json));
+    let sha256 = hex(&Sha256::digest(&json));
     if let Some(bench) = same_bench(add, document)? {
         return Ok(Added { bench, new: false });
     }
@@ -608,10 +609,6 @@ fn use_write_ahead_log(db: &Connection) -> Result<(), HistoryError> {
     }
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -629,13 +626,8 @@ mod tests {
             let measured = Measured { total_ns, metrics, ..Measured::default() };
             Boot { number, round: Some(number), variant: 0, began_ns: 0, measured }
         };
-        let plan = Plan {
-            leaves_out: false,
-            variants: 1,
-            warm_ups: 0,
-            stop: Stop { rounds: 7, width: None, budget_ns: None },
-            seed: 1,
-        };
+        let plan =
+            Plan { variants: 1, warm_ups: 0, stop: Stop { rounds: 7, ..Stop::default() }, seed: 1, ..Plan::default() };
         let head = Head::of(plan, vec![Variant::named("as given")]);
         let document = Document::new(head, (0..7).map(boot).collect(), None);
         History::open(&path).unwrap().add(&document).unwrap();

@@ -237,9 +237,9 @@ mod tests {
     use crate::{Plan, Stop, Variant};
 
     fn head() -> Head {
-        let stop = Stop { rounds: 3, width: Some(0.1), budget_ns: None };
+        let stop = Stop { rounds: 3, width: Some(0.1), ..Stop::default() };
         let quiet = Variant { how: serde_json::json!({"append": "quiet"}), ..Variant::named("quiet") };
-        let plan = Plan { leaves_out: false, variants: 1, warm_ups: 0, stop, seed: u64::MAX };
+        let plan = Plan { variants: 1, warm_ups: 0, stop, seed: u64::MAX, ..Plan::default() };
         Head { host_cpus_allowed: "0-1".to_owned(), ..Head::of(plan, vec![quiet]) }
     }
 

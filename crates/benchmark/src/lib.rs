@@ -43,3 +43,8 @@ pub use runs::{Boot, Boots, Ended, Finished, Measured, PhaseTime, Plan, Stop, Tu
 pub use scaling::{AxisScaling, GrowthTest, Point, Predicted, RowScaling, TOTAL};
 pub use statistics::scaling_model::ScalingModel;
 pub use statistics::verdict::Ask;
+
+/// Bytes in hexadecimal digits.
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -5,15 +5,18 @@
 //! The caller boots, as everywhere in this crate.
 
 mod build;
+pub mod exact;
 mod git;
+mod image;
 mod memory;
+pub mod one_boot;
 mod ratios;
 mod search;
 mod steps;
 
 pub use build::{BuildError, Builder, Built, tidy};
 pub use git::{Commit, GitError, Repo, Worktree};
-pub use memory::{COMMIT, Failed, Memory, MemoryError, SEARCH, SearchOf};
+pub use memory::{COMMIT, Failed, IMAGE, Memory, MemoryError, SEARCH, SearchOf};
 pub use ratios::{log_ratios, mean_ratio};
-pub use search::{Answer, Found, Measure, Search, Step, Verdict, run};
+pub use search::{Answer, Found, Image, Measure, Search, Step, Verdict, run};
 pub use steps::steps;

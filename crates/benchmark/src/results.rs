@@ -371,8 +371,8 @@ mod tests {
     use statistics::verdict::{Ask, Basis};
 
     pub fn head(variants: &[&str], deterministic: bool) -> Head {
-        let stop = Stop { rounds: 12, width: None, budget_ns: None };
-        let plan = Plan { leaves_out: false, variants: variants.len(), warm_ups: 0, stop, seed: 1 };
+        let stop = Stop { rounds: 12, ..Stop::default() };
+        let plan = Plan { variants: variants.len(), warm_ups: 0, stop, seed: 1, ..Plan::default() };
         let variants = variants.iter().map(|name| Variant::named(name)).collect();
         Head { deterministic, dithered: deterministic, ask: Ask::of_boots(deterministic), ..Head::of(plan, variants) }
     }

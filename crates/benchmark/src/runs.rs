@@ -15,7 +15,7 @@ use std::time::Duration;
 use timeline::INDIRECT;
 
 /// The plan of a bench.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Plan {
     /// Number of variants. The others are compared with the first.
     pub variants: usize,
@@ -29,10 +29,13 @@ pub struct Plan {
     /// bench ends there. The first variant is never left out, because the others are compared with it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub leaves_out: bool,
+    /// True if the first variant is left out like the others: none is compared with it alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub leaves_out_first: bool,
 }
 
 /// Conditions to stop. The bench stops after the first round in which one of them holds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Stop {
     /// Maximum number of rounds.
     pub rounds: u32,
@@ -231,7 +234,7 @@ fn always_fails(boots: &[Boot], variant: usize) -> bool {
 
 /// True if a variant is not booted any more after these boots.
 fn left_out(plan: &Plan, boots: &[Boot], variant: usize) -> bool {
-    plan.leaves_out && variant > 0 && always_fails(boots, variant)
+    plan.leaves_out && (variant > 0 || plan.leaves_out_first) && always_fails(boots, variant)
 }
 
 struct Bench<'a, B: Boots> {
@@ -399,7 +402,7 @@ mod tests {
     }
 
     fn plan(variants: usize, rounds: u32) -> Plan {
-        Plan { leaves_out: false, variants, warm_ups: 1, stop: Stop { rounds, width: None, budget_ns: None }, seed: 7 }
+        Plan { variants, warm_ups: 1, stop: Stop { rounds, ..Stop::default() }, seed: 7, ..Plan::default() }
     }
 
     fn reached(total_ns: i64) -> Option<Measured> {

@@ -340,8 +340,8 @@ mod tests {
             settings: vec![setting("cpus", c), setting("memory", m)],
             ..Variant::named(&format!("cpus={c} memory={m}"))
         };
-        let stop = Stop { rounds: 10, width: None, budget_ns: None };
-        let plan = Plan { leaves_out: false, variants: 8, warm_ups: 0, stop, seed: 1 };
+        let stop = Stop { rounds: 10, ..Stop::default() };
+        let plan = Plan { variants: 8, warm_ups: 0, stop, seed: 1, ..Plan::default() };
         let axis = |key: &str, values: &[&str]| Axis {
             key: key.to_owned(),
             values: values.iter().map(|&v| v.to_owned()).collect(),
@@ -398,13 +398,8 @@ mod tests {
     fn grown_rows(rounds: u32, rows: &dyn Fn(f64, &mut fastrand::Rng) -> Rows) -> AxisScaling {
         let sizes = ["1", "2", "4", "8"];
         let variant = |c: &str| Variant { settings: vec![setting("cpus", c)], ..Variant::named(c) };
-        let plan = Plan {
-            leaves_out: false,
-            variants: 4,
-            warm_ups: 0,
-            stop: Stop { rounds, width: None, budget_ns: None },
-            seed: 1,
-        };
+        let plan =
+            Plan { variants: 4, warm_ups: 0, stop: Stop { rounds, ..Stop::default() }, seed: 1, ..Plan::default() };
         let values = sizes.map(str::to_owned).to_vec();
         let head = Head {
             sweep: vec![Axis { key: "cpus".to_owned(), values }],

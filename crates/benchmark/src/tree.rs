@@ -7,6 +7,7 @@
 
 mod kconfig;
 
+use crate::hex;
 use crate::process_group::{self, CommandEnd};
 use kconfig::{Config, KconfigFacts};
 use recording::{Locked, SMALL_BYTES_MAX, read_regular, read_regular_text};
@@ -458,10 +459,6 @@ fn last_lines(log: &Path) -> String {
 
 fn digest(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes)[..NAME_DIGITS / 2])
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

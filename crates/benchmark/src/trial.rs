@@ -264,8 +264,9 @@ mod tests {
             leaves_out: true,
             variants: 2,
             warm_ups: 0,
-            stop: Stop { rounds, width: None, budget_ns: None },
+            stop: Stop { rounds, ..Stop::default() },
             seed: 1,
+            ..Plan::default()
         };
         let head = Head {
             ask: Ask::of_boots(deterministic),

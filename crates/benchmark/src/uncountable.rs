@@ -71,8 +71,8 @@ mod tests {
             let guest = GuestSpec { append: append.to_owned(), extra, ..GuestSpec::default() };
             Variant { how: serde_json::to_value(&guest).unwrap(), ..Variant::named("a variant") }
         };
-        let stop = Stop { rounds: 5, width: None, budget_ns: None };
-        let plan = Plan { leaves_out: false, variants: 2, warm_ups: 0, stop, seed: 1 };
+        let stop = Stop { rounds: 5, ..Stop::default() };
+        let plan = Plan { variants: 2, warm_ups: 0, stop, seed: 1, ..Plan::default() };
         let mut head = Head { deterministic: true, ..Head::of(plan, vec![variant(first), variant(second)]) };
         assert_eq!(head.uncountable(1), expected);
         head.deterministic = false;

@@ -290,11 +290,11 @@ fn head(request: &Request, foreseen: &[Manifest]) -> anyhow::Result<Head> {
 
     let budget_ns = request.budget.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     let plan = Plan {
-        leaves_out: false,
         variants: variants.len(),
         warm_ups: request.warm_ups.unwrap_or(u32::from(!deterministic)),
         stop: Stop { rounds, width: request.until_width, budget_ns },
         seed: request.seed.unwrap_or_else(|| machine::monotonic_ns().unsigned_abs()),
+        ..Plan::default()
     };
     let mut head = new_head(plan, variants, foreseen, request.dithers);
     if request.runs.is_none() && request.axes.is_empty() {

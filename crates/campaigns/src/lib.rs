@@ -10,6 +10,7 @@ pub mod bench;
 pub mod benches;
 pub mod boot_findings;
 pub mod check;
+pub mod diff;
 pub mod files;
 pub mod import;
 #[cfg(feature = "lakes")]

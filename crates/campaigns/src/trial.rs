@@ -207,7 +207,7 @@ impl<'a> TrialRunner<'a> {
         let needs_base = counts || self.sources.is_some();
         self.check_booted(path, &options, needs_base)?;
         choice::check_user_remedies(request, &options, &self.kernels)?;
-        let plan = Plan { leaves_out: true, variants: 1, warm_ups: 0, stop: stop(1), seed: 1 };
+        let plan = Plan { leaves_out: true, variants: 1, warm_ups: 0, stop: stop(1), seed: 1, ..Plan::default() };
         let foreseen = foresee(&[as_recorded(&options)], self.watcher)?;
         let dated = new_head(plan, &[as_recorded(&options)], &foreseen, false);
         let folder = bench::folder(request.folder.as_deref(), request.force, &dated, "try")?;
@@ -373,6 +373,7 @@ impl<'a> TrialRunner<'a> {
                 DEFAULT_ROUNDS
             })),
             seed: machine::monotonic_ns().unsigned_abs(),
+            ..Plan::default()
         };
         let foreseen = foresee(&variants, self.watcher)?;
         let mut head = new_head(plan, &variants, &foreseen, rounds.dither);
@@ -460,7 +461,7 @@ fn temporary_folder(folder: &Path) -> anyhow::Result<TempDir> {
 }
 
 fn stop(rounds: u32) -> Stop {
-    Stop { rounds, width: None, budget_ns: None }
+    Stop { rounds, ..Stop::default() }
 }
 
 /// The options of the recorded boot.
@@ -678,7 +679,7 @@ mod tests {
         std::fs::create_dir(folder.path().join(BASE_RECORDING)).unwrap();
         let made = |recording: PathBuf| {
             let trial = Some(Trial { recording: recording.display().to_string(), ..Trial::default() });
-            let plan = Plan { leaves_out: true, variants: 1, warm_ups: 0, stop: stop(1), seed: 1 };
+            let plan = Plan { leaves_out: true, variants: 1, warm_ups: 0, stop: stop(1), seed: 1, ..Plan::default() };
             let head = Head { trial, ..Head::of(plan, vec![benchmark::Variant::named(BASE)]) };
             let journal = folder.path().join(JOURNAL);
             let _ = std::fs::remove_file(&journal);

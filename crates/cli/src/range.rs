@@ -30,7 +30,8 @@ pub struct Args {
     /// Take a merge as one commit (--bisect always does, and then looks into a slow merge)
     #[arg(long, conflicts_with = "bisect")]
     first_parent: bool,
-    /// Rounds; each boots every commit once, in random order [default: 10, or more if 10 cannot show a difference]
+    /// Rounds; each boots every different kernel once, in random order [default: 10, or more if 10 cannot show a difference;
+    /// with --deterministic one, and a tenth more boots where a step needs them]
     #[arg(long, value_name = "N", conflicts_with = "bisect", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     runs: Option<u32>,
     /// Stop a build that takes longer, and skip its commit
@@ -51,13 +52,20 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  bootscope range --bisect v6.1..HEAD --build 'make -j2 defconfig bzImage' \\
-      --kernel arch/x86/boot/bzImage
-  bootscope range v6.1..v6.2 --kernel arch/x86/boot/bzImage --append quiet \\
+  bootscope range --bisect v6.1..HEAD --build 'make -j2 tinyconfig bzImage' \\
+      --kernel arch/x86/boot/bzImage --deterministic
+  bootscope range HEAD~5.. --kernel arch/x86/boot/bzImage --append quiet \\
       --build 'cp $BOOTSCOPE_SOURCE/.config . && make olddefconfig bzImage'
-  bootscope range HEAD~5.. --build make --kernel kernel.elf --until 'ready'
+  bootscope range HEAD~3.. --build make --kernel kernel.elf --init keep --until 'ready'
 
---kernel is the path of the built kernel in the tree.
+--kernel is the path of the built kernel in the tree. Commits with the same
+kernel, byte for byte, share their boots. So each build gets the same time, user,
+host and number (KBUILD_BUILD_TIMESTAMP, _USER, _HOST, _VERSION, LOCALVERSION and
+SOURCE_DATE_EPOCH), unless you set them. CONFIG_LOCALVERSION_AUTO puts the
+commit's name into each kernel: switch it off.
+With --deterministic, each different kernel is booted once. --bisect boots more
+layouts of a kernel only if the step is within what layouts change, and names the
+functions that moved.
 
 Exit status:
   0  done

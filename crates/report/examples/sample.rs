@@ -194,8 +194,8 @@ fn bench() -> Document {
         Variant { settings, ..Variant::named(&format!("cpus={cpus} memory={memory}")) }
     };
     let axis = |key: &str, values: Vec<String>| Axis { key: key.to_owned(), values };
-    let stop = Stop { rounds, width: None, budget_ns: None };
-    let plan = Plan { leaves_out: false, variants: grid.len(), warm_ups: 0, stop, seed: 1 };
+    let stop = Stop { rounds, ..Stop::default() };
+    let plan = Plan { variants: grid.len(), warm_ups: 0, stop, seed: 1, ..Plan::default() };
     let mut head = Head::of(plan, grid.iter().map(variant).collect());
     head.sweep = vec![
         axis("cpus", cpus.map(|c| c.to_string()).to_vec()),

@@ -4,6 +4,7 @@
 //! removed.
 
 use crate::bench::of_time;
+use crate::diff::{Diff, DiffLine, changed_lines};
 use crate::paragraph::paragraph;
 use crate::table::{Align, Column, Line, render};
 use crate::text::{counted, percent};
@@ -13,7 +14,7 @@ pub use benchmark::range::Failed;
 use benchmark::range::{Commit, Found, Verdict};
 use serde::{Deserialize, Serialize};
 use statistics::Interval;
-use statistics::verdict::Comparison;
+use statistics::verdict::{Basis, Change, Comparison};
 use std::fmt::Write;
 use timeline::Unit;
 
@@ -32,7 +33,7 @@ pub struct CommitRange {
     pub commits: Vec<RangeCommit>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RangeCommit {
     /// The full commit id.
     pub commit: String,
@@ -40,6 +41,12 @@ pub struct RangeCommit {
     pub subject: String,
     /// The reason why it could not be measured; `null` if it was.
     pub cannot_say: Option<String>,
+    /// The hash of its kernel; `null` if it was not built. Commits with the same hash share their boots.
+    #[serde(default)]
+    pub image: Option<String>,
+    /// True if its kernel is that of the last measured commit before it, byte for byte.
+    #[serde(default)]
+    pub is_same_image: bool,
     /// The median of its boots; `null` if no boot reached its end mark.
     pub median_ns: Option<Interval>,
     /// The comparison with the last measured commit before it.
@@ -71,14 +78,60 @@ pub struct Bisected {
     /// The merges that brought the commit in, outermost first. The ratios above are then of the innermost merge's own
     /// line.
     pub merges: Vec<Named>,
+    /// True if boots were deterministic: each image is then booted once, or with several layouts if the step is small.
+    #[serde(default)]
+    pub deterministic: bool,
+    /// The functions that differ between the first slow commit and the measured one before it, if calls were followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved: Option<Moved>,
     /// The number of kernels that were built.
     pub kernels: usize,
+    /// For deterministic boots, the number of different images that were booted.
+    #[serde(default)]
+    pub images: usize,
+    /// For deterministic boots, their number.
+    #[serde(default)]
+    pub boots: usize,
     /// The number of pairs of boots.
     pub pairs: usize,
     /// Commits that could not be measured.
     pub cannot_say: Vec<Failed>,
     /// The folder of every boot.
     pub evidence: String,
+}
+
+/// The calls that differ between two boots: the functions and the call paths that moved the boot path most.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Moved {
+    /// The recordings before and after the step: `bootscope diff` compares all of them.
+    pub before: String,
+    pub after: String,
+    /// The functions, the greatest effect on the boot path first.
+    pub functions: Vec<DiffLine>,
+    /// Their call paths, in the same order.
+    pub paths: Vec<DiffLine>,
+}
+
+/// The most functions, and the most paths, that a search names.
+const MAX_MOVED: usize = 5;
+
+impl Moved {
+    /// Takes the greatest changes of a comparison.
+    pub fn of(diff: Diff) -> Moved {
+        let first = |lines: Vec<DiffLine>| lines.into_iter().take(MAX_MOVED).collect();
+        let (before, after) = (diff.before.recording, diff.after.recording);
+        Moved { before, after, functions: first(diff.functions), paths: first(diff.paths) }
+    }
+
+    fn text(&self, layout: Layout, out: &mut String) {
+        let layout = Layout { unit: Unit::Instructions, ..layout };
+        out.push('\n');
+        for (title, lines) in [("function that moved", &self.functions), ("path, function first", &self.paths)] {
+            changed_lines(title, lines, layout, out);
+        }
+        let command = format!("bootscope diff {} {}", self.before, self.after);
+        let _ = writeln!(out, "all of it: {}", harmless(&command));
+    }
 }
 
 /// A commit with its subject.
@@ -122,10 +175,7 @@ impl CommitRange {
                 by.filter(Interval::is_sure).map_or_else(String::new, |d| {
                     format!("{} to {}", signed(layout.unit, d.low), signed(layout.unit, d.high))
                 }),
-                c.cannot_say.as_ref().map_or_else(
-                    || c.step.as_ref().map_or("", |step| of_time(step.change)).to_owned(),
-                    |_| "cannot say".to_owned(),
-                ),
+                c.verdict().to_owned(),
                 c.subject.clone(),
             ];
             Line {
@@ -136,6 +186,11 @@ impl CommitRange {
         let lines: Vec<Line> = self.commits.iter().map(line).collect();
         let mut out = String::new();
         render(&columns, &lines, layout.table_width(), layout.style, &mut out);
+        if self.commits.iter().any(RangeCommit::may_be_layout) {
+            let text = "\"too noisy\": no more than the layout of code and data may do to one boot; --runs 6 boots each \
+                        kernel with six layouts";
+            paragraph(text, "note: ", layout, &mut out);
+        }
         for c in &self.commits {
             if let Some(why) = &c.cannot_say {
                 paragraph(&harmless(&format!("{}: {why}", short(&c.commit))), "note: ", layout, &mut out);
@@ -143,6 +198,23 @@ impl CommitRange {
         }
         let _ = writeln!(out, "every boot is in {}", harmless(&self.bench));
         out
+    }
+}
+
+impl RangeCommit {
+    fn verdict(&self) -> &'static str {
+        match (&self.cannot_say, self.is_same_image, &self.step) {
+            (Some(_), ..) => "cannot say",
+            (_, true, _) => "same kernel",
+            (.., Some(step)) => of_time(step.change),
+            _ => "",
+        }
+    }
+
+    /// True if one boot of each kernel could not tell a step from an effect of layout.
+    fn may_be_layout(&self) -> bool {
+        let step = self.step.as_ref();
+        step.is_some_and(|step| step.change == Change::TooNoisy && matches!(step.basis, Basis::Repeated(_)))
     }
 }
 
@@ -174,8 +246,15 @@ impl Bisected {
             let text = format!("{} cannot say: {}", short(&failed.commit), failed.why);
             paragraph(&harmless(&text), "note: ", layout, &mut out);
         }
-        let (kernels, pairs) = (counted(self.kernels as u64, "kernel"), counted(self.pairs as u64, "pair"));
-        let _ = writeln!(out, "{kernels}, {pairs} of boots; all of it is in {}", harmless(&self.evidence));
+        if let Some(moved) = &self.moved {
+            moved.text(layout, &mut out);
+        }
+        let kernels = counted(self.kernels as u64, "kernel");
+        let boots = match self.deterministic {
+            true => format!("{} of {}", counted(self.boots as u64, "boot"), counted(self.images as u64, "image")),
+            false => format!("{} of boots", counted(self.pairs as u64, "pair")),
+        };
+        let _ = writeln!(out, "{kernels}, {boots}; all of it is in {}", harmless(&self.evidence));
         out
     }
 

@@ -8,6 +8,7 @@ mod dither;
 mod tables;
 
 pub use dither::Dither;
+pub(crate) use tables::changed_lines;
 
 use crate::paragraph::paragraph;
 use crate::text::{by_layout, counted, places, two_digits};

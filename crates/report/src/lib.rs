@@ -56,7 +56,7 @@ mod where_line;
 pub use bench::{bench, bench_csv, bench_markdown, bench_page};
 pub use boot::Boot;
 pub use check::{Check, CheckedBoots};
-pub use commit_range::{Bisected, CommitRange, Failed, Named, RangeCommit};
+pub use commit_range::{Bisected, CommitRange, Failed, Moved, Named, RangeCommit};
 pub use diagnostics::DiagnosticLine;
 pub use diff::{Compared, Diff, DiffAmount, DiffLine, DiffRow, DiffSide, Dither};
 pub use exits_document::{ExitCounts, ExitFunctionLine, ExitKindLine, ExitPhaseLine, ExitWaitLine, ExitsLine};

@@ -379,8 +379,8 @@ mod tests {
     use findings::Change;
 
     fn document(totals: &[Option<i64>]) -> Document {
-        let stop = Stop { rounds: 1, width: None, budget_ns: None };
-        let plan = Plan { leaves_out: true, variants: totals.len(), warm_ups: 0, stop, seed: 1 };
+        let stop = Stop { rounds: 1, ..Stop::default() };
+        let plan = Plan { leaves_out: true, variants: totals.len(), warm_ups: 0, stop, seed: 1, ..Plan::default() };
         let names = (0..totals.len()).map(|i| Variant::named(&i.to_string())).collect();
         let remedy = |i: usize| Remedy {
             findings: vec![Cause { rule: format!("rule-{i}"), about: "f".to_owned(), title: String::new() }],

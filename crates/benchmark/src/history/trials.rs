@@ -113,8 +113,8 @@ mod tests {
     fn a_try_is_found_again_by_kernel_and_machine_type() {
         let folder = tempfile::tempdir().unwrap();
         let mut history = History::open(&folder.path().join("history.db")).unwrap();
-        let stop = Stop { rounds: 1, width: None, budget_ns: None };
-        let plan = Plan { leaves_out: true, variants: 2, warm_ups: 0, stop, seed: 1 };
+        let stop = Stop { rounds: 1, ..Stop::default() };
+        let plan = Plan { leaves_out: true, variants: 2, warm_ups: 0, stop, seed: 1, ..Plan::default() };
         let mut base = Variant::named("as recorded");
         base.how = serde_json::json!({"machine": "q35"});
         let kernel = InputFile { role: "kernel".to_owned(), sha256: "abc".to_owned(), ..InputFile::default() };

@@ -4,6 +4,8 @@
 //! same tree are built once, and a resumed search builds nothing twice.
 
 use super::git::{Commit, GitError, Worktree};
+use super::image::hash_of;
+use crate::hex;
 use crate::process_group::{self, CommandEnd};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
@@ -35,6 +37,8 @@ pub enum Built {
     Kernel {
         /// Path of the kernel.
         path: PathBuf,
+        /// Hash of what is booted of it.
+        image: String,
         /// True if it was in the cache.
         cached: bool,
     },
@@ -65,6 +69,18 @@ pub enum BuildError {
 /// Number of hexadecimal digits in a cached kernel's name.
 const NAME_DIGITS: usize = 32;
 
+/// Contents of an image that do not follow from its sources, by the variable that sets each: the time, the user, the host
+/// and the number of the build. Equal sources give equal images only if these are equal, too. A variable
+/// that the user has set is left as it is.
+const SAME_IN_ALL_BUILDS: [(&str, &str); 6] = [
+    ("KBUILD_BUILD_TIMESTAMP", "Thu Jan  1 00:00:00 UTC 1970"),
+    ("KBUILD_BUILD_USER", "user"),
+    ("KBUILD_BUILD_HOST", "host"),
+    ("KBUILD_BUILD_VERSION", "1"),
+    ("LOCALVERSION", ""),
+    ("SOURCE_DATE_EPOCH", "0"),
+];
+
 impl Builder {
     /// Returns a commit's kernel, from the cache or newly built. Calls `stop` regularly and ends the build if it returns true.
     pub fn build(&self, commit: &Commit, tree: &Worktree, stop: &mut dyn FnMut() -> bool) -> Result<Built, BuildError> {
@@ -72,7 +88,7 @@ impl Builder {
         if kept.is_file() {
             // The modification time records the last use. If it cannot be set, the kernel only seems older than it is.
             let _ = File::open(&kept).and_then(|file| file.set_modified(SystemTime::now()));
-            return Ok(Built::Kernel { path: kept, cached: true });
+            return kernel(kept, true);
         }
         tree.checkout(commit)?;
         let made = tree.path().join(&self.kernel);
@@ -88,7 +104,7 @@ impl Builder {
             CommandEnd::Exit(_) if !made.is_file() => cannot(format!("the build made no {}", self.kernel.display())),
             CommandEnd::Exit(_) => {
                 self.keep(&made, &kept)?;
-                Ok(Built::Kernel { path: kept, cached: false })
+                kernel(kept, false)
             }
         }
     }
@@ -96,9 +112,11 @@ impl Builder {
     /// Path of a commit's kernel in the cache.
     fn cache_path(&self, commit: &Commit) -> PathBuf {
         let kernel = self.kernel.to_string_lossy();
-        let key = Sha256::digest(format!("{}\0{}\0{kernel}", commit.tree, self.command));
-        let name: String = key.iter().take(NAME_DIGITS / 2).map(|byte| format!("{byte:02x}")).collect();
-        self.cache.join(name)
+        let same = SAME_IN_ALL_BUILDS.map(|(name, value)| {
+            std::env::var_os(name).map_or_else(|| value.to_owned(), |set| set.to_string_lossy().into_owned())
+        });
+        let key = Sha256::digest(format!("{}\0{}\0{kernel}\0{}", commit.tree, self.command, same.join("\0")));
+        self.cache.join(hex(&key[..NAME_DIGITS / 2]))
     }
 
     /// Copies a kernel to the cache, completely or not at all.
@@ -131,7 +149,18 @@ impl Builder {
         for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
             command.env_remove(name);
         }
+        for (name, value) in SAME_IN_ALL_BUILDS.iter().filter(|(name, _)| std::env::var_os(name).is_none()) {
+            command.env(name, value);
+        }
         process_group::run(command, out, self.timeout, stop).map_err(failed("run the build in", tree))
+    }
+}
+
+/// A built kernel, with the hash of what is booted.
+fn kernel(path: PathBuf, cached: bool) -> Result<Built, BuildError> {
+    match hash_of(&path) {
+        Ok(image) => Ok(Built::Kernel { path, image, cached }),
+        Err(why) => Err(BuildError::Io { doing: "read", path, why }),
     }
 }
 

@@ -1,13 +1,15 @@
 //! The folder of a bisection. It keeps the measurements, so that the same command resumes a stopped or killed bisection.
 //!
 //! `range.json` identifies the search. `step-0001`, `step-0002`, … are benches of two commits each: the good end and another.
-//! Each commit that cannot be measured is a line of `cannot-say.jsonl`. The finished boots of a killed step count.
+//! In a search by instructions, each is one boot of one image. Each commit that cannot be measured is a line of
+//! `cannot-say.jsonl`. The finished boots of a killed step count.
 
+use super::exact::Counted;
 use super::{Commit, Search, log_ratios};
 use crate::journal::{JOURNAL, read};
 use recording::{SMALL_BYTES_MAX, read_regular, read_regular_text};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -16,6 +18,8 @@ use std::path::{Path, PathBuf};
 pub const SEARCH: &str = "range.json";
 /// Key of the setting that holds a variant's commit.
 pub const COMMIT: &str = "commit";
+/// Key of the setting that holds the hash of a variant's kernel.
+pub const IMAGE: &str = "image";
 /// Name of the file that lists the commits that cannot be measured, one per line.
 const CANNOT_SAY: &str = "cannot-say.jsonl";
 
@@ -63,15 +67,25 @@ pub struct Memory {
     folder: PathBuf,
     /// Logarithms of commit ÷ good end of each pair of boots, by good end and commit.
     pairs: BTreeMap<(String, String), Vec<f64>>,
+    /// The count of each boot, by image and layout, with the number of its step.
+    counts: BTreeMap<(String, u32), (Counted, u32)>,
+    /// The image of each commit that was booted.
+    images: BTreeMap<String, String>,
     cannot_say: BTreeMap<String, String>,
     steps: u32,
 }
 
 impl SearchOf {
-    /// The search from `good` to `bad` with a build command, the kernel's path in the tree, and the recorder's options.
-    pub fn new(good: &Commit, bad: &Commit, build: String, kernel: PathBuf, how: serde_json::Value) -> SearchOf {
+    /// A kind of search from `good` to `bad` with a build command, the kernel's path in the tree, and the recorder's options.
+    pub fn new(
+        kind: &str,
+        [good, bad]: [&Commit; 2],
+        build: String,
+        kernel: PathBuf,
+        how: serde_json::Value,
+    ) -> SearchOf {
         let (good, bad) = (good.id.clone(), bad.id.clone());
-        SearchOf { schema: "bootscope.bisect-of/1".to_owned(), good, bad, build, kernel, how }
+        SearchOf { schema: format!("bootscope.{kind}-of/1"), good, bad, build, kernel, how }
     }
 }
 
@@ -88,8 +102,14 @@ impl Memory {
             Err(why) if why.kind() == io::ErrorKind::NotFound => write_identity(&path, identity)?,
             Err(why) => return Err(failed("read", path, why)),
         }
-        let mut memory =
-            Memory { folder: folder.to_owned(), pairs: BTreeMap::new(), cannot_say: BTreeMap::new(), steps: 0 };
+        let mut memory = Memory {
+            folder: folder.to_owned(),
+            pairs: BTreeMap::new(),
+            counts: BTreeMap::new(),
+            images: BTreeMap::new(),
+            cannot_say: BTreeMap::new(),
+            steps: 0,
+        };
         for line in read_regular_text(&folder.join(CANNOT_SAY), SMALL_BYTES_MAX).unwrap_or_default().lines() {
             // The last line may be torn.
             if let Ok(failed) = serde_json::from_str::<Failed>(line) {
@@ -105,22 +125,64 @@ impl Memory {
             self.steps += 1;
             // A step that was killed before its first line has no measurements.
             let Ok(journaled) = read(&self.step(self.steps).join(JOURNAL)) else { continue };
-            let commit = |variant: usize| {
+            let value = |variant: usize, key: &str| {
                 let settings = &journaled.document.head.variants.get(variant)?.settings;
-                settings.iter().find(|setting| setting.key == COMMIT).map(|setting| setting.value.clone())
+                settings.iter().find(|setting| setting.key == key).map(|setting| setting.value.clone())
             };
-            if let (Some(good), Some(other)) = (commit(0), commit(1)) {
+            if let (Some(good), Some(other)) = (value(0, COMMIT), value(1, COMMIT)) {
                 self.pairs.entry((good, other)).or_default().extend(log_ratios(&journaled.document));
             }
+            for variant in 0..journaled.document.head.variants.len() {
+                self.images.extend(value(variant, COMMIT).zip(value(variant, IMAGE)));
+            }
+            let is_pair = journaled.document.head.variants.len() > 1;
+            let Some(image) = value(0, IMAGE).filter(|_| !is_pair) else { continue };
+            for boot in &journaled.document.boots {
+                if let Some(layout) = boot.round {
+                    self.counts.insert((image.clone(), layout), (Counted::of(&boot.measured), self.steps));
+                }
+            }
         }
+    }
+
+    /// The count of the boot of an image with a layout. `None` if it was not booted.
+    pub fn count(&self, image: &str, layout: u32) -> Option<Counted> {
+        self.counts.get(&(image.to_owned(), layout)).map(|(count, _)| *count)
+    }
+
+    /// Folders of the steps that booted an image, by layout.
+    pub fn steps_of(&self, image: &str) -> Vec<PathBuf> {
+        let all = self.counts.range((image.to_owned(), 0)..=(image.to_owned(), u32::MAX));
+        all.map(|(_, (_, step))| self.step(*step)).collect()
+    }
+
+    /// Adds the count of a boot of the newest step. Its journal must be on disk already.
+    pub fn learn_count(&mut self, image: &str, layout: u32, count: Counted) {
+        self.counts.insert((image.to_owned(), layout), (count, self.steps));
+    }
+
+    /// Number of images and of boots that were counted.
+    pub fn images_and_boots(&self) -> (usize, usize) {
+        let images: BTreeSet<&str> = self.counts.keys().map(|(image, _)| image.as_str()).collect();
+        (images.len(), self.counts.len())
+    }
+
+    /// True if a commit cannot be measured.
+    pub fn is_skipped(&self, commit: &Commit) -> bool {
+        self.cannot_say.contains_key(&commit.id)
     }
 
     /// Passes the measurements of a line of commits to its search. The first commit of the line is its good end.
     pub fn tell(&self, line: &[Commit], search: &mut Search) {
         let Some(good) = line.first() else { return };
+        for (place, commit) in line.iter().enumerate() {
+            if let Some(image) = self.images.get(&commit.id) {
+                search.learn_image(place, image.clone());
+            }
+        }
         for (place, commit) in line.iter().enumerate().skip(1) {
             let logs = self.logs(good, commit);
-            if self.cannot_say.contains_key(&commit.id) {
+            if self.is_skipped(commit) {
                 search.skip(place);
             } else if !logs.is_empty() {
                 search.tell(place, logs.iter().copied());
@@ -219,13 +281,13 @@ mod tests {
 
     fn of(build: &str) -> SearchOf {
         let how = serde_json::json!({"cpus": 1});
-        SearchOf::new(&commit("good"), &commit("bad"), build.to_owned(), "bzImage".into(), how)
+        SearchOf::new("bisect", [&commit("good"), &commit("bad")], build.to_owned(), "bzImage".into(), how)
     }
 
     /// Writes a step's bench as a killed program leaves it after these boots: variant, round and length.
     fn boots(folder: &Path, commits: [&str; 2], boots: &[(usize, u32, i64)]) {
-        let stop = Stop { rounds: 5, width: None, budget_ns: None };
-        let plan = Plan { leaves_out: false, variants: 2, warm_ups: 0, stop, seed: 1 };
+        let stop = Stop { rounds: 5, ..Stop::default() };
+        let plan = Plan { variants: 2, warm_ups: 0, stop, seed: 1, ..Plan::default() };
         let variant = |id: &str| {
             let settings = vec![Setting { key: COMMIT.to_owned(), value: id.to_owned() }];
             Variant { settings, ..Variant::named(id) }

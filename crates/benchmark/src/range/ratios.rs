@@ -26,8 +26,8 @@ mod tests {
 
     #[test]
     fn only_rounds_in_which_both_ended_count() {
-        let stop = Stop { rounds: 3, width: None, budget_ns: None };
-        let plan = Plan { leaves_out: false, variants: 2, warm_ups: 1, stop, seed: 1 };
+        let stop = Stop { rounds: 3, ..Stop::default() };
+        let plan = Plan { variants: 2, warm_ups: 1, stop, seed: 1, ..Plan::default() };
         let head = Head::of(plan, vec![Variant::named("good"), Variant::named("bad")]);
         let boot = |(variant, round, total_ns): (usize, Option<u32>, Option<i64>)| Boot {
             number: 0,

@@ -9,6 +9,8 @@
 //! commit is measured until its side is clear, or until it has the maximum number of pairs. It is measured again if later
 //! results make it doubtful.
 //!
+//! Commits with the same image are never compared: the first slow commit does not lie between them.
+//!
 //! A commit that does not build is skipped, as with `git bisect skip`. Then several candidates may be left. The search assumes
 //! a single slow commit. If there are several, it finds the most expensive one, and the levels before and after it show the
 //! rest.
@@ -45,6 +47,8 @@ pub struct Search {
     /// Logarithms of commit ÷ good end of each pair.
     pairs: BTreeMap<usize, Vec<f64>>,
     skipped: BTreeSet<usize>,
+    /// The image of each commit that was built.
+    images: BTreeMap<usize, String>,
 }
 
 /// The next step of a search.
@@ -98,7 +102,7 @@ pub enum Verdict {
 impl Search {
     /// A search in a line with this number of commits after the good end.
     pub fn new(commits: usize) -> Search {
-        Search { last: commits, pairs: BTreeMap::new(), skipped: BTreeSet::new() }
+        Search { last: commits, pairs: BTreeMap::new(), skipped: BTreeSet::new(), images: BTreeMap::new() }
     }
 
     /// Adds pairs of a commit, as logarithms of commit ÷ good end.
@@ -111,6 +115,25 @@ impl Search {
     pub fn skip(&mut self, commit: usize) {
         self.skipped.insert(commit);
         self.pairs.remove(&commit);
+    }
+
+    /// Records the image of a commit that was built.
+    pub fn learn_image(&mut self, commit: usize, image: String) {
+        self.images.insert(commit, image);
+    }
+
+    /// Another commit with the same image that is the good end or has pairs. Such a commit needs no pairs.
+    fn twin(&self, commit: usize) -> Option<usize> {
+        let image = self.images.get(&commit)?;
+        let has_pairs = |other: &usize| *other == 0 || self.pairs.contains_key(other);
+        let mut twins = self.images.iter().filter(|(_, other)| *other == image).map(|(&other, _)| other);
+        twins.find(|other| *other != commit && has_pairs(other))
+    }
+
+    /// True if commits before and from this one have the same image, so it is not the first slow one.
+    fn is_between_twins(&self, commit: usize) -> bool {
+        let before: BTreeSet<&String> = self.images.range(..commit).map(|(_, image)| image).collect();
+        self.images.range(commit..).any(|(_, image)| before.contains(image))
     }
 
     /// Number of measured commits, the good end included.
@@ -139,6 +162,9 @@ impl Search {
 
     /// The step that is needed until the ends are known to differ. `None` if the bad end is slower.
     fn ends(&self) -> Option<Step> {
+        if self.twin(self.last) == Some(0) {
+            return Some(Step::Done(self.found(Verdict::NoDifference, Vec::new(), 0.0)));
+        }
         let logs = self.pairs.get(&self.last).map_or(&[][..], Vec::as_slice);
         let more = Some(Step::Measure { commit: self.last, pairs: BATCH });
         if logs.len() < MIN_PAIRS {
@@ -191,6 +217,9 @@ impl Search {
             likelihoods[from..=measured].fill(same);
             from = measured + 1;
         }
+        for commit in (1..=self.last).filter(|&commit| self.is_between_twins(commit)) {
+            likelihoods[commit] = f64::NEG_INFINITY;
+        }
         likelihoods
     }
 
@@ -230,7 +259,7 @@ impl Search {
     fn most_wanted(&self, below: &[f64]) -> Option<usize> {
         let halves = |commit: &usize| below[*commit].min(1.0 - below[*commit]);
         let by = |a: &usize, b: &usize| halves(a).total_cmp(&halves(b));
-        let inside = || (1..self.last).filter(|c| !self.skipped.contains(c));
+        let inside = || (1..self.last).filter(|c| !self.skipped.contains(c) && self.twin(*c).is_none());
         let built = || inside().filter(|c| self.pairs.get(c).is_some_and(|logs| logs.len() < MAX_PAIRS));
         let begun = built().find(|c| self.pairs[c].len() < MIN_PAIRS && halves(c) > CERTAIN);
         if begun.is_some() {
@@ -271,6 +300,17 @@ fn ratios(logs: &[f64]) -> Vec<f64> {
     logs.iter().map(|log| log.exp()).collect()
 }
 
+/// The image of a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Image {
+    /// The hash of what is booted. Commits with the same hash are the same.
+    Hash(String),
+    /// The commit does not build.
+    CannotSay,
+    /// The user stopped the search.
+    Stopped,
+}
+
 /// Result of measuring a commit.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
@@ -286,17 +326,35 @@ pub enum Answer {
 pub trait Measure {
     /// An error that ends the search. A commit that cannot be measured is not one.
     type Error;
+    /// Builds a commit.
+    fn image(&mut self, commit: usize) -> Result<Image, Self::Error>;
     /// Measures pairs of a commit with the good end.
     fn measure(&mut self, commit: usize, pairs: u32) -> Result<Answer, Self::Error>;
 }
 
 /// Searches until there is a result. Returns `None` if the user stopped the search.
 pub fn run<M: Measure>(search: &mut Search, actions: &mut M) -> Result<Option<Found>, M::Error> {
-    loop {
+    'steps: loop {
         let (commit, pairs) = match search.next() {
             Step::Done(found) => return Ok(Some(found)),
             Step::Measure { commit, pairs } => (commit, pairs),
         };
+        for commit in [0, commit] {
+            if search.images.contains_key(&commit) {
+                continue;
+            }
+            match actions.image(commit)? {
+                Image::Hash(image) => search.learn_image(commit, image),
+                Image::CannotSay => {
+                    search.skip(commit);
+                    continue 'steps;
+                }
+                Image::Stopped => return Ok(None),
+            }
+            if search.twin(commit).is_some() {
+                continue 'steps;
+            }
+        }
         match actions.measure(commit, pairs)? {
             // Skip a commit that never gives a pair, or the search would measure it for ever.
             Answer::Pairs(logs) if logs.is_empty() => search.skip(commit),
@@ -322,10 +380,15 @@ mod tests {
         broken: BTreeSet<usize>,
         builds: BTreeSet<usize>,
         boots: u32,
+        /// The image of each commit; empty: each has another one.
+        images: Vec<usize>,
     }
 
     impl<F: FnMut() -> f64> Measure for Simulated<F> {
         type Error = ();
+        fn image(&mut self, commit: usize) -> Result<Image, ()> {
+            Ok(Image::Hash(self.images.get(commit).map_or(commit, |image| *image).to_string()))
+        }
         fn measure(&mut self, commit: usize, pairs: u32) -> Result<Answer, ()> {
             self.builds.extend([0, commit]);
             if self.broken.contains(&commit) {
@@ -339,7 +402,15 @@ mod tests {
     }
 
     fn simulated<F: FnMut() -> f64>(first_slow: usize, step: f64, noise: F) -> Simulated<F> {
-        Simulated { first_slow, step, noise, broken: BTreeSet::new(), builds: BTreeSet::new(), boots: 0 }
+        Simulated {
+            first_slow,
+            step,
+            noise,
+            broken: BTreeSet::new(),
+            builds: BTreeSet::new(),
+            boots: 0,
+            images: Vec::new(),
+        }
     }
 
     /// An approximately normal random number: the sum of twelve uniform ones.
@@ -419,6 +490,27 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(1);
         let mut host = simulated(50, -0.05, move || 1.0 + 0.02 * normal(&mut random));
         assert_eq!((found_in(100, &mut host).verdict, host.builds.len()), (Verdict::Faster, 2));
+    }
+
+    #[test]
+    fn commits_with_one_image_are_not_compared() {
+        // Two images: the ends alone are measured, and the others are built.
+        let mut random = fastrand::Rng::with_seed(44);
+        let mut host = simulated(57, 0.05, move || 1.0 + 0.01 * normal(&mut random));
+        host.images = (0..=100).map(|commit| usize::from(commit >= 57)).collect();
+        let found = found_in(100, &mut host);
+        assert_eq!((found.verdict, found.candidates), (Verdict::Slow, vec![57]));
+        assert_eq!(host.builds, BTreeSet::from([0, 100]));
+        assert_eq!(found.probability, 1.0);
+        // Three: one of those in the middle is measured for all of them.
+        let mut random = fastrand::Rng::with_seed(45);
+        let mut host = simulated(30, 0.05, move || 1.0 + 0.01 * normal(&mut random));
+        host.images = (0..=100).map(|commit| usize::from(commit >= 30) + usize::from(commit >= 60)).collect();
+        assert_eq!(found_in(100, &mut host).candidates, [30]);
+        assert_eq!(host.builds.len(), 3, "{:?}", host.builds);
+        let mut host = simulated(30, 0.05, || panic!("equal ends are not booted"));
+        host.images = vec![7; 101];
+        assert_eq!(found_in(100, &mut host).verdict, Verdict::NoDifference);
     }
 
     #[test]

@@ -34,8 +34,8 @@ impl Boots for Quick {
 #[ignore = "the bench that the other test kills"]
 fn bench() {
     let Some(path) = std::env::var_os(PATH) else { return };
-    let stop = Stop { rounds: u32::MAX, width: None, budget_ns: None };
-    let plan = Plan { leaves_out: false, variants: 2, warm_ups: 1, stop, seed: 1 };
+    let stop = Stop { rounds: u32::MAX, ..Stop::default() };
+    let plan = Plan { variants: 2, warm_ups: 1, stop, seed: 1, ..Plan::default() };
     let head = Head::of(plan.clone(), vec![Variant::named("a"), Variant::named("b")]);
     run(&plan, &mut Quick(Journal::create(Path::new(&path), &head).unwrap()));
 }

@@ -263,8 +263,8 @@ fn stopped(kind: Kind, width: f64, ratio: f64, trials: usize) {
     let mut random = Random::with_seed(800);
     let (mut rounds, mut narrow) = (Vec::new(), 0);
     let found = rate(trials, || {
-        let stop = Stop { rounds: 200, width: Some(width), budget_ns: None };
-        let plan = Plan { leaves_out: false, variants: 2, warm_ups: 0, stop, seed: random.u64() };
+        let stop = Stop { rounds: 200, width: Some(width), ..Stop::default() };
+        let plan = Plan { variants: 2, warm_ups: 0, stop, seed: random.u64(), ..Plan::default() };
         let host = crate::support::Host::new(kind, 60, &mut random);
         let boots = run(&plan, &mut Simulated { host, ratio }).boots;
         rounds.push(boots.len() as f64 / 2.0);

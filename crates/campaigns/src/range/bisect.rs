@@ -1,13 +1,17 @@
-//! Bisects a line of commits for the first slow one: builds and boots the commits that [`benchmark::range::Search`]
-//! requests.
+//! Bisects a line of commits for the first slow one: builds and boots the commits that a search requests.
 //!
 //! The measurements are in the folder ([`Memory`]). The same command resumes a search that was stopped or killed.
 
-use super::workshop::{Workshop, interrupted};
+mod images;
+mod pairs;
+
+use super::workshop::Workshop;
+use crate::{diff, opened_boot};
 use anyhow::{Context, bail};
-use benchmark::Ended;
-use benchmark::range::{self, Answer, Built, Commit, Found, Measure, Memory, Repo, Search, Verdict};
-use report::{Bisected, Named};
+use benchmark::range::{Built, Commit, Found, Image, Memory, Repo, Verdict};
+use images::Images;
+use pairs::Pairs;
+use report::{Bisected, Diff, Moved, Named};
 use std::path::PathBuf;
 
 /// The two ends of the range.
@@ -44,11 +48,15 @@ impl Ends {
 /// Runs the search.
 pub fn run(ends: Ends, workshop: Workshop) -> anyhow::Result<Bisected> {
     let notes = workshop.notes;
-    let mut memory = Memory::open(&workshop.folder, &workshop.search_of(&ends.good, &ends.bad)?)?;
+    let deterministic = workshop.is_deterministic();
+    let memory = Memory::open(&workshop.folder, &workshop.search_of(&ends.good, &ends.bad, "bisect")?)?;
     if memory.goes_on() {
-        let (commits, pairs) = memory.commits_and_pairs();
+        let ((commits, pairs), (images, boots)) = (memory.commits_and_pairs(), memory.images_and_boots());
         let folder = workshop.folder.display();
-        notes.note(&format!("going on: {folder} has {pairs} pairs of boots of {commits} commits"));
+        notes.note(&match deterministic {
+            true => format!("going on: {folder} has {boots} boots of {images} images"),
+            false => format!("going on: {folder} has {pairs} pairs of boots of {commits} commits"),
+        });
     }
     let mut bisected = Bisected {
         schema: "bootscope.bisect/1".to_owned(),
@@ -62,30 +70,75 @@ pub fn run(ends: Ends, workshop: Workshop) -> anyhow::Result<Bisected> {
         before: None,
         after: None,
         merges: Vec::new(),
+        deterministic,
+        moved: None,
         kernels: 0,
+        images: 0,
+        boots: 0,
         pairs: 0,
         cannot_say: Vec::new(),
         evidence: workshop.folder.display().to_string(),
     };
-    let mut booter = Pairs { workshop, memory: &mut memory, line: Vec::new(), warm: false };
-    search(&ends, &mut booter, &mut bisected)?;
-    bisected.kernels = booter.workshop.kernels();
-    bisected.pairs = memory.commits_and_pairs().1;
-    bisected.cannot_say = memory.cannot_say();
+    let mut bench = Bench { workshop, memory, line: Vec::new() };
+    if deterministic {
+        let step = search(&ends, &mut Images::new(&mut bench), &mut bisected)?;
+        bisected.moved = step.map(|step| moved(&mut bench, &step)).transpose()?.flatten();
+    } else {
+        search(&ends, &mut Pairs::new(&mut bench), &mut bisected)?;
+    }
+    bisected.kernels = bench.workshop.kernels();
+    bisected.pairs = bench.memory.commits_and_pairs().1;
+    (bisected.images, bisected.boots) = bench.memory.images_and_boots();
+    bisected.cannot_say = bench.memory.cannot_say();
     Ok(bisected)
+}
+
+/// The measured commit before the candidates, and the last candidate.
+type Step = [Commit; 2];
+
+/// The functions that differ between the two sides of a step, if its boots have call traces.
+fn moved(bench: &mut Bench, step: &Step) -> anyhow::Result<Option<Moved>> {
+    let mut recordings = Vec::new();
+    for commit in step {
+        let Some((_, image)) = bench.workshop.kernel_of(commit) else { return Ok(None) };
+        recordings.push(bench.recordings(&image));
+    }
+    let [before, after] = [&recordings[0], &recordings[1]];
+    let (Some(first_before), Some(first_after)) = (before.first(), after.first()) else { return Ok(None) };
+    let [old, new] = [opened_boot::open(first_before)?, opened_boot::open(first_after)?];
+    if old.calls.is_none() || new.calls.is_none() {
+        return Ok(None);
+    }
+    let names = [first_before, first_after].map(|path| path.display().to_string());
+    let diff = diff::compared((&names[0], &old), (&names[1], &new), false)?;
+    let diff = match before.len().min(after.len()) {
+        0 | 1 => diff,
+        _ => diff.dithered(&from_the_first(before)?, &from_the_first(after)?),
+    };
+    Ok(Some(Moved::of(diff)))
+}
+
+/// The differences of an image's first boot from those with other layouts.
+fn from_the_first(recordings: &[PathBuf]) -> anyhow::Result<Vec<Diff>> {
+    let [first, others @ ..] = recordings else { return Ok(Vec::new()) };
+    let first = opened_boot::open(first)?;
+    let one = |other: &PathBuf| diff::compared(("", &first), ("", &opened_boot::open(other)?), false);
+    others.iter().map(one).collect()
 }
 
 /// Searches the line from the good end to the bad one. If the result is a merge, searches the line that it merged, from
 /// its merge base. Repeats that while the result is a merge.
-fn search(ends: &Ends, booter: &mut Pairs, bisected: &mut Bisected) -> anyhow::Result<()> {
-    let Some(outcome) = along(&ends.good, &ends.bad, booter)? else { return Ok(()) };
-    bisected.take(&outcome, booter.named(&outcome));
-    while let Some(merge) = booter.only(&found_in(bisected)).filter(|merge| merge.parents.len() > 1) {
-        let Some((outcome, named)) = inside(&merge, booter)? else { return Ok(()) };
+fn search<'w>(ends: &Ends, searcher: &mut dyn Searcher<'w>, bisected: &mut Bisected) -> anyhow::Result<Option<Step>> {
+    let Some(outcome) = along(&ends.good, &ends.bad, searcher)? else { return Ok(None) };
+    bisected.take(&outcome, searcher.bench().named(&outcome));
+    let mut step = searcher.bench().step(&outcome);
+    while let Some(merge) = searcher.bench().only(&found_in(bisected)).filter(|merge| merge.parents.len() > 1) {
+        let Some(outcome) = inside(&merge, searcher)? else { return Ok(step) };
         bisected.merges.push(Named::of(&merge));
-        bisected.take(&outcome, named);
+        bisected.take(&outcome, searcher.bench().named(&outcome));
+        step = searcher.bench().step(&outcome);
     }
-    Ok(())
+    Ok(step)
 }
 
 fn found_in(bisected: &Bisected) -> Vec<String> {
@@ -93,49 +146,56 @@ fn found_in(bisected: &Bisected) -> Vec<String> {
     bisected.candidates.iter().filter(|_| sure).map(|c| c.commit.clone()).collect()
 }
 
-/// The first slow commit of a line that a merge brought in. `None` if no commit of it is slow, or the search was
-/// stopped.
-fn inside(merge: &Commit, booter: &mut Pairs) -> anyhow::Result<Option<(Found, Vec<Named>)>> {
+/// The first slow commit of a line that a merge brought in. The bench then has that line. `None` if no commit of it is
+/// slow, or the search was stopped.
+fn inside<'w>(merge: &Commit, searcher: &mut dyn Searcher<'w>) -> anyhow::Result<Option<Found>> {
     for parent in &merge.parents[1..] {
-        let Some(base) = booter.workshop.repo.merge_base(&merge.parents[0], parent)?.filter(|base| base != parent)
-        else {
-            continue;
-        };
-        let (base, tip) = (booter.workshop.repo.commit(&base)?, booter.workshop.repo.commit(parent)?);
-        booter.workshop.notes.note(&format!("{} is a merge: its own line is searched", merge.short()));
-        match along(&base, &tip, booter)? {
-            Some(outcome) if matches!(outcome.verdict, Verdict::Slow | Verdict::Unsure) => {
-                let named = booter.named(&outcome);
-                return Ok(Some((outcome, named)));
-            }
+        let workshop = &searcher.bench().workshop;
+        let repo = workshop.repo;
+        let Some(base) = repo.merge_base(&merge.parents[0], parent)?.filter(|base| base != parent) else { continue };
+        let (base, tip) = (repo.commit(&base)?, repo.commit(parent)?);
+        workshop.notes.note(&format!("{} is a merge: its own line is searched", merge.short()));
+        match along(&base, &tip, searcher)? {
+            Some(outcome) if matches!(outcome.verdict, Verdict::Slow | Verdict::Unsure) => return Ok(Some(outcome)),
             _ => {}
         }
     }
     Ok(None)
 }
 
-fn along(good: &Commit, bad: &Commit, booter: &mut Pairs) -> anyhow::Result<Option<Found>> {
+/// Searches the line from the good end to the bad one. `None` if the user stopped the search.
+fn along<'w>(good: &Commit, bad: &Commit, searcher: &mut dyn Searcher<'w>) -> anyhow::Result<Option<Found>> {
     let words = [format!("{}..{}", good.id, bad.id)];
-    let commits = booter.workshop.repo.commits(&words, true)?;
-    booter.line = std::iter::once(good.clone()).chain(commits).collect();
-    let mut search = Search::new(booter.line.len() - 1);
-    booter.memory.tell(&booter.line, &mut search);
-    range::run(&mut search, booter)
+    let bench = searcher.bench();
+    let commits = bench.workshop.repo.commits(&words, true)?;
+    bench.line = std::iter::once(good.clone()).chain(commits).collect();
+    searcher.search()
 }
 
-/// Builds and boots the pairs of commits that a search requests.
-struct Pairs<'a, 'w> {
-    workshop: Workshop<'w>,
-    memory: &'a mut Memory,
-    /// The searched line, from its good end on.
-    line: Vec<Commit>,
-    /// True if the host is warmed up.
-    warm: bool,
+/// A way to search a line of commits.
+trait Searcher<'w> {
+    fn bench(&mut self) -> &mut Bench<'w>;
+    /// Searches the bench's line. `None` if the user stopped the search.
+    fn search(&mut self) -> anyhow::Result<Option<Found>>;
 }
 
-impl Pairs<'_, '_> {
+/// The commits of a line, and the place to build and boot them.
+pub(super) struct Bench<'w> {
+    pub(super) workshop: Workshop<'w>,
+    pub(super) memory: Memory,
+    /// The line, from its good end on.
+    pub(super) line: Vec<Commit>,
+}
+
+impl Bench<'_> {
     fn named(&self, outcome: &Found) -> Vec<Named> {
         outcome.candidates.iter().filter_map(|&i| self.line.get(i)).map(Named::of).collect()
+    }
+
+    /// The measured commit before the candidates, and the last candidate.
+    fn step(&self, outcome: &Found) -> Option<Step> {
+        let (first, last) = (outcome.candidates.first()?, outcome.candidates.last()?);
+        Some([self.line.get(first.checked_sub(1)?)?.clone(), self.line.get(*last)?.clone()])
     }
 
     /// The commit of this name, if it is the only one and on the line.
@@ -144,56 +204,48 @@ impl Pairs<'_, '_> {
         self.line.iter().find(|commit| commit.id == *name).cloned()
     }
 
-    fn cannot_say(&mut self, commit: &Commit, why: String) -> anyhow::Result<Answer> {
-        self.workshop.notes.note(&format!("{} cannot say: {why}", commit.short()));
-        self.memory.skip(commit, why)?;
-        Ok(Answer::CannotSay)
+    /// Builds a commit of the line. Remembers if it cannot be built.
+    fn build(&mut self, at: usize) -> anyhow::Result<Built> {
+        let built = self.workshop.build(&self.line[at], &self.place(at))?;
+        if let Built::CannotSay(why) = &built {
+            self.cannot_say(at, why.clone())?;
+        }
+        Ok(built)
     }
-}
 
-impl Measure for Pairs<'_, '_> {
-    type Error = anyhow::Error;
+    /// Builds a commit of the line, unless it is known that it cannot be measured.
+    fn image(&mut self, at: usize) -> anyhow::Result<Image> {
+        if self.memory.is_skipped(&self.line[at]) {
+            return Ok(Image::CannotSay);
+        }
+        Ok(match self.build(at)? {
+            Built::Kernel { image, .. } => Image::Hash(image),
+            Built::CannotSay(_) => Image::CannotSay,
+            Built::Stopped => Image::Stopped,
+        })
+    }
 
-    fn measure(&mut self, at: usize, pairs: u32) -> anyhow::Result<Answer> {
-        let (good, commit) = (self.line[0].clone(), self.line[at].clone());
-        let first = match self.workshop.build(&good, "the good end")? {
-            Built::Kernel { path, .. } => path,
-            Built::CannotSay(why) => bail!("{}, which all others are compared with, cannot say: {why}", good.short()),
-            Built::Stopped => return Ok(Answer::Stopped(Vec::new())),
-        };
-        let second = match self.workshop.build(&commit, &format!("{at} of {}", self.line.len() - 1))? {
-            Built::Kernel { path, .. } => path,
-            Built::CannotSay(why) => return self.cannot_say(&commit, why),
-            Built::Stopped => return Ok(Answer::Stopped(Vec::new())),
-        };
-        let plan = self.workshop.plan(2, pairs, u32::from(!self.warm));
-        self.warm = true;
-        let folder = self.memory.next_folder();
-        let document = self.workshop.bench(&[(&good, first), (&commit, second)], plan, &folder)?;
-        let logs = range::log_ratios(&document);
-        self.memory.learn(&good, &commit, &logs);
-        if interrupted(&document) || self.workshop.stopped() {
-            return Ok(Answer::Stopped(logs));
+    /// Remembers that a commit cannot be measured.
+    ///
+    /// # Errors
+    /// If it is the good end, with which all others are compared.
+    fn cannot_say(&mut self, at: usize, why: String) -> anyhow::Result<()> {
+        let commit = &self.line[at];
+        if at == 0 {
+            bail!("{}, which all others are compared with, cannot say: {why}", commit.short());
         }
-        match document.ended {
-            Some(Ended::NeverReached(0)) => {
-                bail!("{}, which all others are compared with, does not boot", good.short())
-            }
-            Some(Ended::NeverReached(_)) => {
-                self.cannot_say(&commit, format!("it does not boot; see {}", folder.display()))
-            }
-            _ => {
-                let log_ratios = self.memory.logs(&good, &commit);
-                let mean = range::mean_ratio(log_ratios);
-                let text = format!(
-                    "{at} of {} · {}: {mean:.4} of the good end, {} pairs",
-                    self.line.len() - 1,
-                    commit.short(),
-                    log_ratios.len()
-                );
-                self.workshop.notes.note(&text);
-                Ok(Answer::Pairs(logs))
-            }
-        }
+        self.workshop.notes.note(&format!("{} cannot say: {why}", commit.short()));
+        Ok(self.memory.skip(commit, why)?)
+    }
+
+    /// The place of a commit in the line, for the user.
+    fn place(&self, at: usize) -> String {
+        if at == 0 { "the good end".to_owned() } else { format!("{at} of {}", self.line.len() - 1) }
+    }
+
+    /// The recordings of an image that are kept, one for each layout.
+    fn recordings(&self, image: &str) -> Vec<PathBuf> {
+        let steps = self.memory.steps_of(image);
+        steps.iter().filter_map(|step| super::workshop::recording_in(step)).collect()
     }
 }

@@ -5,10 +5,10 @@ use crate::PlannedVariant;
 use crate::Watcher;
 use crate::bench::{foresee, refuse_too_few, variant};
 use crate::benches::JOURNAL;
-use crate::measure::Booter;
+use crate::measure::{Booter, recording_of};
 use anyhow::Context;
-use benchmark::range::{Builder, Built, COMMIT, Commit, Repo, SearchOf, Worktree};
-use benchmark::{Ask, Document, Ended, Head, Host, Journal, Setting, Stop};
+use benchmark::range::{Builder, Built, COMMIT, Commit, IMAGE, Repo, SearchOf, Worktree};
+use benchmark::{Ask, Boots, Document, Ended, Head, Host, Journal, Measured, Setting, Stop, Turn};
 use machine::RecordOptions;
 use recording::Manifest;
 use std::collections::BTreeMap;
@@ -58,7 +58,10 @@ pub struct Workshop<'a> {
     options: RecordOptions,
     builder: Builder,
     tree: Worktree,
-    kernels: BTreeMap<String, PathBuf>,
+    /// Path and content's hash of each commit's kernel.
+    kernels: BTreeMap<String, (PathBuf, String)>,
+    /// True if [`boot_once`](Self::boot_once) follows calls.
+    follows_calls: bool,
 }
 
 impl<'a> Workshop<'a> {
@@ -84,21 +87,32 @@ impl<'a> Workshop<'a> {
             source: plan.repo.top().to_owned(),
         };
         let (repo, options) = (plan.repo, plan.options);
-        Ok(Workshop { repo, folder, notes, watcher, options, builder, tree, kernels: BTreeMap::new() })
+        let kernels = BTreeMap::new();
+        Ok(Workshop { repo, folder, notes, watcher, options, builder, tree, kernels, follows_calls: true })
     }
 
     /// Builds a commit, unless its tree has been built before.
     pub fn build(&mut self, commit: &Commit, which: &str) -> anyhow::Result<Built> {
-        if let Some(path) = self.kernels.get(&commit.id) {
-            return Ok(Built::Kernel { path: path.clone(), cached: true });
+        if let Some((path, image)) = self.kernels.get(&commit.id) {
+            return Ok(Built::Kernel { path: path.clone(), image: image.clone(), cached: true });
         }
         self.watcher.announce_work(&format!("build {which} · {} {}", commit.short(), commit.subject));
         let watcher = &mut *self.watcher;
         let built = self.builder.build(commit, &self.tree, &mut || watcher.observer().stop())?;
-        if let Built::Kernel { path, .. } = &built {
-            self.kernels.insert(commit.id.clone(), path.clone());
+        if let Built::Kernel { path, image, .. } = &built {
+            self.kernels.insert(commit.id.clone(), (path.clone(), image.clone()));
         }
         Ok(built)
+    }
+
+    /// Path and content's hash of a commit's kernel, if it was built.
+    pub fn kernel_of(&self, commit: &Commit) -> Option<(PathBuf, String)> {
+        self.kernels.get(&commit.id).cloned()
+    }
+
+    /// True if boots count instructions.
+    pub fn is_deterministic(&self) -> bool {
+        self.options.guest.deterministic
     }
 
     /// The number of kernels that were needed.
@@ -111,13 +125,13 @@ impl<'a> Workshop<'a> {
         self.watcher.observer().stop()
     }
 
-    /// The search from `good` to `bad`. Earlier boots count for it if the build command, the kernel's path and the
-    /// recorder's options are the same.
-    pub fn search_of(&self, good: &Commit, bad: &Commit) -> anyhow::Result<SearchOf> {
+    /// The search from `good` to `bad`. Earlier boots count for it if the kind of search, the build command, the kernel's
+    /// path and the recorder's options are the same.
+    pub fn search_of(&self, good: &Commit, bad: &Commit, kind: &str) -> anyhow::Result<SearchOf> {
         let mut options = self.options.clone();
         options.guest.kernel = None;
         let (command, kernel) = (self.builder.command.clone(), self.builder.kernel.clone());
-        Ok(SearchOf::new(good, bad, command, kernel, serde_json::to_value(&options)?))
+        Ok(SearchOf::new(kind, [good, bad], command, kernel, serde_json::to_value(&options)?))
     }
 
     /// Boots commits in turns. The setting `commit` identifies each. Every boot is in the folder as soon as it ends.
@@ -127,16 +141,12 @@ impl<'a> Workshop<'a> {
         plan: benchmark::Plan,
         folder: &Path,
     ) -> anyhow::Result<Document> {
-        let one = |(commit, kernel): &(&Commit, PathBuf)| PlannedVariant {
-            name: format!("{} {}", commit.short(), commit.subject),
-            settings: vec![Setting { key: COMMIT.to_owned(), value: commit.id.clone() }],
-            options: booting(&self.options, kernel.clone()),
-        };
-        let variants: Vec<PlannedVariant> = commits.iter().map(one).collect();
+        let variants: Vec<PlannedVariant> =
+            commits.iter().map(|(commit, kernel)| self.variant(commit, kernel.clone())).collect();
         let foreseen = foresee(&variants, self.watcher)?;
         let head = self.head(plan, &variants, &foreseen);
         let mut journal = Journal::create(&folder.join(JOURNAL), &head)?;
-        let recordings = folder.join("boots");
+        let recordings = folder.join(BOOTS);
         let mut booter = Booter::new(&variants, &recordings, &mut journal, self.watcher);
         booter.dithered = head.dithered;
         let finished = benchmark::run(&head.plan, &mut booter);
@@ -147,6 +157,52 @@ impl<'a> Workshop<'a> {
             Some(error) => Err(error.context(format!("the boots that are over are kept in {}", folder.display()))),
             None => Ok(Document::new(head, finished.boots, Some(finished.ended))),
         }
+    }
+
+    /// Boots a commit's kernel once with a layout, and keeps the recording in the folder. Follows its calls, so that the
+    /// functions that a slow commit moved are known. Returns `None` if the user stopped it.
+    pub fn boot_once(
+        &mut self,
+        commit: &Commit,
+        kernel: PathBuf,
+        layout: u32,
+        folder: &Path,
+    ) -> anyhow::Result<Option<Measured>> {
+        let mut variants = [self.variant(commit, kernel)];
+        variants[0].options.observe.calls = self.follows_calls;
+        let foreseen = match foresee(&variants, self.watcher) {
+            Err(why) if self.follows_calls && !self.options.observe.calls => {
+                self.notes.note(&format!("the functions that moved will not be named: {why:#}"));
+                self.follows_calls = false;
+                variants[0].options.observe.calls = false;
+                foresee(&variants, self.watcher)?
+            }
+            foreseen => foreseen?,
+        };
+        let head = self.head(self.plan(1, 1, 0), &variants, &foreseen);
+        let mut journal = Journal::create(&folder.join(JOURNAL), &head)?;
+        let recordings = folder.join(BOOTS);
+        let mut booter = Booter::new(&variants, &recordings, &mut journal, self.watcher);
+        (booter.dithered, booter.keep_recordings) = (true, true);
+        let turn = Turn { number: 0, round: Some(layout), variant: 0, left: 1, left_ns: None };
+        let Some(measured) = booter.boot(&turn)? else { return Ok(None) };
+        booter.keep(&benchmark::Boot {
+            number: 0,
+            round: turn.round,
+            variant: 0,
+            began_ns: 0,
+            measured: measured.clone(),
+        })?;
+        journal.end(Ended::Rounds)?;
+        Ok(Some(measured))
+    }
+
+    fn variant(&self, commit: &Commit, kernel: PathBuf) -> PlannedVariant {
+        let setting = |key: &str, value: String| Setting { key: key.to_owned(), value };
+        let mut settings = vec![setting(COMMIT, commit.id.clone())];
+        settings.extend(self.kernel_of(commit).map(|(_, image)| setting(IMAGE, image)));
+        let name = format!("{} {}", commit.short(), commit.subject);
+        PlannedVariant { name, settings, options: booting(&self.options, kernel) }
     }
 
     fn head(&self, plan: benchmark::Plan, variants: &[PlannedVariant], foreseen: &[Manifest]) -> Head {
@@ -192,8 +248,9 @@ impl<'a> Workshop<'a> {
     /// A plan with this number of rounds.
     pub fn plan(&self, variants: usize, rounds: u32, warm_ups: u32) -> benchmark::Plan {
         let warm_ups = if self.options.guest.deterministic { 0 } else { warm_ups };
-        let stop = Stop { rounds, width: None, budget_ns: None };
-        benchmark::Plan { leaves_out: false, variants, warm_ups, stop, seed: machine::monotonic_ns().unsigned_abs() }
+        let stop = Stop { rounds, ..Stop::default() };
+        let seed = machine::monotonic_ns().unsigned_abs();
+        benchmark::Plan { variants, warm_ups, stop, seed, ..benchmark::Plan::default() }
     }
 }
 
@@ -202,6 +259,14 @@ fn booting(options: &RecordOptions, kernel: PathBuf) -> RecordOptions {
     let mut options = options.clone();
     options.guest.kernel = Some(kernel);
     options
+}
+
+/// The folder of recordings in the folder of a bench.
+const BOOTS: &str = "boots";
+
+/// The recording of a step with a single boot, if it is kept.
+pub fn recording_in(step: &Path) -> Option<PathBuf> {
+    Some(recording_of(&step.join(BOOTS), 0)).filter(|recording| recording.is_dir())
 }
 
 /// The default number of boots of each commit in a range.

@@ -58,8 +58,8 @@ fn listed(work: &Path) -> Result<f64, String> {
 
 /// A bench of five boots. The second half of the benches is a tenth slower.
 fn document(number: u32) -> Document {
-    let stop = Stop { rounds: 5, width: None, budget_ns: None };
-    let plan = Plan { leaves_out: false, variants: 1, warm_ups: 0, stop, seed: number.into() };
+    let stop = Stop { rounds: 5, ..Stop::default() };
+    let plan = Plan { variants: 1, warm_ups: 0, stop, seed: number.into(), ..Plan::default() };
     let how = serde_json::json!({"append": "quiet", "cpus": 1, "memory_bytes": 512 << 20, "machine": "pc"});
     let mut head = Head::of(plan, vec![Variant { how, ..Variant::named("quiet") }]);
     let (day, minute) = (number / 1440, number % 1440);

@@ -14,9 +14,8 @@
 .globl _start
 _start:
 entry32:
-    mov $WAITS, %ecx
-1:  dec %ecx
-    jnz 1b
+    mov $0x300000, %esp
+    call pass_time
     mov $said, %esi
     mov $0x3f8, %edx
 2:  lodsb
@@ -26,5 +25,12 @@ entry32:
     jmp 2b
 3:  hlt
     jmp 3b
+
+.type pass_time, @function
+pass_time:
+    mov $WAITS, %ecx
+1:  dec %ecx
+    jnz 1b
+    ret
 .section .rodata
 said: .asciz "init: done\n"

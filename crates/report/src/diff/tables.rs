@@ -102,6 +102,33 @@ pub(super) fn table(title: &'static str, all: &[DiffLine], whole: &Whole, layout
     if all.is_empty() {
         return;
     }
+    let listed = layout.top.min(all.len());
+    let (columns, mut lines) = columns_and_lines(title, all, listed, layout);
+    // Other columns cover all threads, and a function is in the total of its callers. Only the boot path can be summed.
+    let figures: Vec<(i64, Times)> = all.iter().map(|l| (l.on_path_change_ns, [None; 2])).collect();
+    for Sum { name, change_ns, .. } in whole.sums(&figures, listed, "in no function") {
+        if name != UNCHANGED {
+            let mut cells = vec![name, signed(change_ns, layout)];
+            cells.resize(columns.len(), String::new());
+            lines.push(Line { cells, faint: true });
+        }
+    }
+    render(&columns, &lines, layout.table_width(), layout.style, out);
+    out.push('\n');
+}
+
+/// Writes functions or call paths alone, without a sum.
+pub(crate) fn changed_lines(title: &'static str, all: &[DiffLine], layout: Layout, out: &mut String) {
+    if all.is_empty() {
+        return;
+    }
+    let (columns, lines) = columns_and_lines(title, all, all.len(), layout);
+    render(&columns, &lines, layout.table_width(), layout.style, out);
+    out.push('\n');
+}
+
+/// The columns for functions or call paths, and the first lines.
+fn columns_and_lines(title: &'static str, all: &[DiffLine], listed: usize, layout: Layout) -> (Vec<Column>, Vec<Line>) {
     // A column with the same value in every row is left out.
     let has_own_self = all.iter().any(|l| change(l, |a| a.self_ns) != l.on_path_change_ns);
     let has_own_total = all.iter().any(|l| change(l, |a| a.total_ns) != change(l, |a| a.self_ns));
@@ -125,19 +152,8 @@ pub(super) fn table(title: &'static str, all: &[DiffLine], whole: &Whole, layout
     let shown = all_columns.into_iter().filter(|(is_shown, ..)| *is_shown);
     let (columns, cells): (Vec<Column>, Vec<Cell>) = shown.map(|(_, column, cell)| (column, cell)).unzip();
     let row = |l: &DiffLine| Line { cells: cells.iter().map(|cell| cell(l, layout)).collect(), faint: false };
-    let listed = layout.top.min(all.len());
-    let mut lines: Vec<Line> = all[..listed].iter().map(row).collect();
-    // Other columns cover all threads, and a function is in the total of its callers. Only the boot path can be summed.
-    let figures: Vec<(i64, Times)> = all.iter().map(|l| (l.on_path_change_ns, [None; 2])).collect();
-    for Sum { name, change_ns, .. } in whole.sums(&figures, listed, "in no function") {
-        if name != UNCHANGED {
-            let mut cells = vec![name, signed(change_ns, layout)];
-            cells.resize(columns.len(), String::new());
-            lines.push(Line { cells, faint: true });
-        }
-    }
-    render(&columns, &lines, layout.table_width(), layout.style, out);
-    out.push('\n');
+    let lines = all[..listed].iter().map(row).collect();
+    (columns, lines)
 }
 
 /// The change of an amount.

@@ -10,8 +10,8 @@ const MS: i64 = 1_000_000;
 /// A bench with these totals, in ms, in rounds. A boot without a total hung.
 fn document(variants: &[(&str, &[Option<i64>])]) -> Document {
     let rounds = variants.iter().map(|v| v.1.len()).max().unwrap_or(0) as u32;
-    let stop = Stop { rounds, width: None, budget_ns: None };
-    let plan = Plan { leaves_out: false, variants: variants.len(), warm_ups: 0, stop, seed: 1 };
+    let stop = Stop { rounds, ..Stop::default() };
+    let plan = Plan { variants: variants.len(), warm_ups: 0, stop, seed: 1, ..Plan::default() };
     let head = Head::of(plan, variants.iter().map(|v| Variant::named(v.0)).collect());
     let mut boots = Vec::new();
     for round in 0..rounds {

@@ -29,13 +29,8 @@ fn document() -> Document {
             Measured { outcome: "reached".to_owned(), total_ns: Some(1_000_000_000), metrics, ..Measured::default() };
         Boot { number, round: Some(round), variant, began_ns: 0, measured }
     };
-    let plan = Plan {
-        leaves_out: false,
-        variants: 2,
-        warm_ups: 0,
-        stop: Stop { rounds: ROUNDS, width: None, budget_ns: None },
-        seed: 1,
-    };
+    let plan =
+        Plan { variants: 2, warm_ups: 0, stop: Stop { rounds: ROUNDS, ..Stop::default() }, seed: 1, ..Plan::default() };
     let mut head = Head::of(plan, vec![Variant::named("before"), Variant::named("after")]);
     head.created = "2026-01-02T03:04:05Z".to_owned();
     Document::new(head, (0..2 * ROUNDS).map(boot).collect(), None)

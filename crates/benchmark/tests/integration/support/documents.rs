@@ -26,13 +26,8 @@ pub fn document(day: u32, kernel_sha256: &str, around_ms: f64) -> Document {
     let how = serde_json::json!({
         "kernel": "/boot/vmlinuz", "append": "quiet", "machine": "pc", "cpus": 2, "memory_bytes": 512 << 20, "trace_events": true
     });
-    let plan = Plan {
-        leaves_out: false,
-        variants: 1,
-        warm_ups: 0,
-        stop: Stop { rounds: 8, width: None, budget_ns: None },
-        seed: 1,
-    };
+    let plan =
+        Plan { variants: 1, warm_ups: 0, stop: Stop { rounds: 8, ..Stop::default() }, seed: 1, ..Plan::default() };
     let mut head = Head::of(plan, vec![Variant { how, booted, ..Variant::named("quiet") }]);
     head.created = format!("2026-01-{:02}T12:00:00Z", day + 1);
     head.host = Host { cpu: "a CPU".to_owned(), cores: 2, kernel: "6.1".to_owned() };

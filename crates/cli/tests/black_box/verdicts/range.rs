@@ -164,6 +164,92 @@ fn the_first_slow_commit_is_found_and_the_users_tree_is_as_it_was() {
     run(repo.range("main~2..main", "search").args(["--bisect"])).refuses(&["another search", "-o"]);
 }
 
+/// Two different kernels, 40 % or more apart, in ten commits: two boots, and the function that moved.
+#[test]
+fn a_search_by_instructions_boots_each_kernel_once() {
+    let Some(repo) = Repo::new() else { return };
+    let good = repo.git(&["rev-parse", "HEAD"]);
+    for commit in 1..6 {
+        repo.commit(&format!("quick {commit}"), QUICK);
+    }
+    let slow = repo.commit("slow", SLOW);
+    for commit in 7..=10 {
+        repo.commit(&format!("slow {commit}"), SLOW);
+    }
+    let search = || {
+        let mut command = repo.range(&format!("{good}..main"), "exact");
+        command.args(["--bisect", "--deterministic", "--symbols"]).arg(repo.path("kernel.elf"));
+        command
+    };
+    // Its functions' names are those of any of these kernels.
+    let build = Command::new("sh").args(["-c", BUILD]).current_dir(repo.path("")).status().unwrap();
+    assert!(build.success());
+    let ran = run(search().arg("--json")).exits(0);
+    let document = ran.json();
+    Schemas::read().check(&document);
+    assert_eq!((text(&document["verdict"]), text(&document["candidates"][0]["commit"])), ("slow", slow.as_str()));
+    assert_eq!((&document["images"], &document["boots"]), (&2.into(), &2.into()), "{document}");
+    let moved = &document["moved"]["functions"][0];
+    assert_eq!(text(&moved["name"]), "pass_time", "{document}");
+    let rounds = u64::from(SLOW - QUICK) * 2;
+    let change = moved["on_path_change_ns"].as_u64().unwrap();
+    assert!(change.abs_diff(rounds) < rounds / 1000, "{change} and not {rounds}");
+    // The same command again boots nothing, and `diff` compares the two recordings that it names.
+    let again = run(&mut search()).exits(0);
+    assert!(again.stderr.contains("2 boots of 2 images"), "{}", again.stderr);
+    assert!(again.text().contains("pass_time") && again.text().contains("2 boots of 2 images"), "{}", again.text());
+    let [before, after] = ["before", "after"].map(|side| text(&document["moved"][side]).to_owned());
+    let diff = run(bootscope("diff").args([&before, &after])).exits(0);
+    assert!(diff.text().contains("pass_time"), "{}", diff.text());
+
+    // The list of all eleven commits needs two boots as well, and one more is allowed.
+    let list_all = || {
+        let mut command = repo.range(&format!("{good}..main"), "all");
+        command.args(["--deterministic", "--json"]);
+        run(&mut command).exits(0).json()
+    };
+    let document = list_all();
+    Schemas::read().check(&document);
+    let commits = list(&document["commits"]);
+    let changes: Vec<&str> = commits.iter().map(|c| c["step"]["change"].as_str().unwrap_or("-")).collect();
+    assert_eq!(changes, ["-", "-", "-", "-", "-", "-", "more", "-", "-", "-", "-"], "{document}");
+    assert_eq!(commits.iter().filter(|c| c["is_same_image"] == true).count(), 9, "{document}");
+    assert_eq!(fs::read_dir(repo.scratch.path("all")).unwrap().filter(is_step).count(), 2);
+    assert_eq!(list_all(), document, "from the boots that are over");
+    assert_eq!(fs::read_dir(repo.scratch.path("all")).unwrap().filter(is_step).count(), 2);
+}
+
+fn is_step(entry: &std::io::Result<fs::DirEntry>) -> bool {
+    entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("step-")
+}
+
+/// The first commit of a range and one in the middle hang; the others are measured.
+#[test]
+fn a_range_goes_on_after_a_commit_that_hangs() {
+    let Some(repo) = Repo::new() else { return };
+    let works = fs::read_to_string(repo.path("waits.s")).unwrap();
+    let hangs = works.replace("mov $said, %esi", "jmp 3f");
+    assert_ne!(works, hangs);
+    let commit = |subject: &str, source: &str, waits| {
+        fs::write(repo.path("waits.s"), source).unwrap();
+        repo.commit(subject, waits)
+    };
+    let first = commit("hangs first", &hangs, QUICK);
+    commit("quick", &works, QUICK);
+    commit("hangs", &hangs, QUICK + 1);
+    commit("slow", &works, SLOW);
+    for (into, flags) in [("each", &["--runs", "7"][..]), ("exact", &["--deterministic"])] {
+        let mut command = repo.range(&format!("{first}..main"), into);
+        let document = run(command.args(flags).args(["--timeout", "1s", "--json"])).exits(0).json();
+        let commits = list(&document["commits"]);
+        for (commit, hangs) in commits.iter().zip([true, false, true, false]) {
+            let why = commit["cannot_say"].as_str().unwrap_or_default();
+            assert_eq!(why.contains("does not boot"), hangs, "{document}");
+        }
+        assert_eq!(commits[3]["step"]["change"], "more", "{document}");
+    }
+}
+
 #[test]
 fn every_commit_of_a_range_with_its_step() {
     let Some(repo) = Repo::new() else { return };
