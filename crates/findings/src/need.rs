@@ -45,7 +45,9 @@ impl Need {
             Need::MemoryLeft => !is_linux || seen.machine.memory_available.is_some(),
             Need::Printing => seen.has_kind(SpanKind::Call) || seen.lines().next().is_some(),
             Need::Initcalls => !is_linux || seen.has_kind(SpanKind::Initcall),
-            Need::BeforeTheKernel => !is_linux || has(Phase::Firmware) || has(Phase::Decompressor),
+            Need::BeforeTheKernel => {
+                !is_linux || has(Phase::Firmware) || has(Phase::UefiSec) || has(Phase::Decompressor)
+            }
         }
     }
 }

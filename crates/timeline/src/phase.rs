@@ -78,6 +78,14 @@ phases! {
     // Before the kernel.
     /// From the reset vector on.
     Firmware = "firmware",
+    /// UEFI firmware before its first dispatcher: it unpacks the others.
+    UefiSec = "firmware: SEC",
+    /// UEFI firmware, the dispatcher that finds RAM.
+    UefiPei = "firmware: PEI",
+    /// UEFI firmware, the dispatcher of drivers.
+    UefiDxe = "firmware: DXE",
+    /// UEFI firmware chooses what to boot, and starts drivers for it.
+    UefiBds = "firmware: BDS",
     /// The program that fetches the kernel.
     Loader = "loader",
     /// The kernel's real-mode part.
@@ -155,6 +163,7 @@ impl Phase {
             | P::LibguestfsQemuKnown
             | P::LibguestfsXml => Some("libguestfs"),
             P::LibvirtConnect | P::LibvirtCapabilities | P::LibvirtStart => Some("libvirt"),
+            P::UefiSec | P::UefiPei | P::UefiDxe | P::UefiBds => Some("firmware"),
             P::Initcalls(_) => Some("initcalls"),
             P::AfterSysinit | P::AfterBasic | P::AfterMultiUser => Some("user space"),
             _ => None,

@@ -5,6 +5,7 @@
 pub use crate::boot::stage::{Region, Stage};
 
 use crate::boot::arch;
+use crate::formats::firmware_images::FirmwareImages;
 use crate::formats::first_executions::FirstExecutions;
 use hashbrown::HashMap;
 use timeline::{DECOMPRESS, Ns, Phase, TimeBase, Timeline};
@@ -70,17 +71,50 @@ pub(crate) fn entered_at(regions: &[Region]) -> Option<u64> {
     regions.iter().find_map(|r| r.startup)
 }
 
+/// Finds the beginnings of UEFI's phases, and of a loader's: the first block of the program that each begins with, until
+/// the firmware no longer runs. Only one that comes after the one before counts.
+fn uefi_phases(run: &FirstExecutions, programs: &FirmwareImages, regions: &[Region]) -> Vec<(Phase, Ns, u64)> {
+    let end = regions.iter().filter(|r| r.lasts() && r.stage > Stage::Firmware).map(|r| r.at).min();
+    let of_firmware = run.blocks.iter().take_while(|block| end.is_none_or(|end| block.at < end));
+    let mut found: Vec<(Phase, Ns, u64)> = Vec::new();
+    for block in of_firmware {
+        let begins = programs.begins(block.address);
+        let Some(order) = begins.and_then(|phase| UEFI_PHASES.iter().position(|known| *known == phase)) else {
+            continue;
+        };
+        let is_next = found.last().is_none_or(|last| UEFI_PHASES[..order].contains(&last.0));
+        if is_next {
+            found.push((UEFI_PHASES[order], block.at, block.address));
+        }
+    }
+    found
+}
+
+/// The phases that a program of UEFI firmware begins, in order.
+const UEFI_PHASES: [Phase; 4] = [Phase::UefiPei, Phase::UefiDxe, Phase::UefiBds, Phase::Loader];
+
 /// Adds the stages to the timeline: those that last as boundaries of phases, the others as marks on `track`.
 ///
 /// The kernel's first block in the upper half comes a millisecond after the early kernel begins. It begins a phase only
 /// if the early kernel was not seen. User space begins no phase: its first block may belong to a helper.
-pub fn add(regions: &[Region], track: timeline::TrackId, timeline: &mut Timeline) {
+pub(crate) fn add(
+    (run, programs): (&FirstExecutions, &FirmwareImages),
+    regions: &[Region],
+    track: timeline::TrackId,
+    timeline: &mut Timeline,
+) {
     let error = if timeline.time_base == TimeBase::GuestVirtual { Ns::ZERO } else { ERROR };
+    let uefi = uefi_phases(run, programs, regions);
+    for (phase, at, address) in &uefi {
+        let program = programs.find(*address).unwrap_or_default();
+        timeline.boundary(*phase, *at, error, &format!("first block of {program} ({address:#x})"));
+    }
     let early = regions.iter().any(|r| r.stage == Stage::EarlyKernel);
     for r in regions {
         let at = r.at;
         let phase = match r.stage {
-            Stage::Firmware => Some(Phase::Firmware),
+            Stage::Firmware if uefi.is_empty() => Some(Phase::Firmware),
+            Stage::Firmware => Some(Phase::UefiSec),
             Stage::Loader => Some(Phase::Loader),
             Stage::SetupCode => Some(Phase::SetupCode),
             Stage::Decompressor => Some(Phase::Decompressor),

@@ -1,27 +1,42 @@
 //! The programs of UEFI firmware that a recorder saw in guest memory (`firmware-images.txt`), one per line: first address and number of
-//! bytes, hexadecimal, and the name of the module or loader, if it is known.
+//! bytes, hexadecimal, the name if it is known, and the word `application` for a program that the firmware does not carry itself: a loader.
 //!
 //! A program is there for a part of the boot. Ask only for addresses of code that ran before the kernel.
 
 use crate::input::text::Lines;
-use timeline::{DiagnosticKind, Diagnostics};
+use timeline::{DiagnosticKind, Diagnostics, Phase};
 
 /// The name of the file in a recording.
 pub(crate) const FILE: &str = "firmware-images.txt";
 
+/// The modules of EDK2 that begin a phase (Platform Initialization Specification 1.8, volumes 1 and 2), and the word for a loader.
+const BEGIN_PHASES: [(&str, Phase); 3] =
+    [("PeiCore", Phase::UefiPei), ("DxeCore", Phase::UefiDxe), ("BdsDxe", Phase::UefiBds)];
+const APPLICATION: &str = "application";
+
 /// Programs by address, without overlap.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FirmwareImages {
-    /// First address, last address and name, in ascending order.
-    rows: Vec<(u64, u64, String)>,
+    /// In ascending order.
+    rows: Vec<Row>,
+}
+
+/// A program.
+#[derive(Clone, Debug)]
+struct Row {
+    first: u64,
+    last: u64,
+    name: String,
+    /// The phase that begins when the program first runs.
+    begins: Option<Phase>,
 }
 
 impl FirmwareImages {
     /// Reads the file. Counts lines of another form, and those that overlap one above them.
     pub(crate) fn read(place: &str, text: &[u8], diagnostics: &mut Diagnostics) -> FirmwareImages {
-        let mut rows: Vec<(u64, u64, String)> = Vec::new();
+        let mut rows: Vec<Row> = Vec::new();
         for line in Lines::new(text) {
-            let is_behind = |row: &(u64, u64, String)| rows.last().is_none_or(|last| last.1 < row.0);
+            let is_behind = |row: &Row| rows.last().is_none_or(|last| last.last < row.first);
             match row(line.bytes).filter(is_behind) {
                 Some(row) => rows.push(row),
                 None => diagnostics.note(DiagnosticKind::SymbolLineUnreadable, || format!("{place}:{}", line.number)),
@@ -32,18 +47,34 @@ impl FirmwareImages {
 
     /// Returns the name of the program that has an address.
     pub(crate) fn find(&self, address: u64) -> Option<&str> {
-        let (_, last, name) = self.rows.get(self.rows.partition_point(|row| row.0 <= address).checked_sub(1)?)?;
-        (address <= *last).then_some(name)
+        self.row(address).map(|row| &*row.name)
+    }
+
+    /// Returns the phase that begins when the code at an address first runs.
+    pub(crate) fn begins(&self, address: u64) -> Option<Phase> {
+        self.row(address)?.begins
+    }
+
+    fn row(&self, address: u64) -> Option<&Row> {
+        let row = &self.rows[self.rows.partition_point(|row| row.first <= address).checked_sub(1)?];
+        (address <= row.last).then_some(row)
     }
 }
 
-fn row(line: &[u8]) -> Option<(u64, u64, String)> {
+fn row(line: &[u8]) -> Option<Row> {
     let mut words = std::str::from_utf8(line).ok()?.split(' ');
     let number = |word: Option<&str>| u64::from_str_radix(word?, 16).ok();
     let (first, bytes) = (number(words.next())?, number(words.next())?);
     let last = first.checked_add(bytes.checked_sub(1)?)?;
     let name = words.next().map_or_else(|| format!("firmware's image at {first:#x}"), str::to_owned);
-    (!name.is_empty() && words.next().is_none()).then_some((first, last, name))
+    let is_loader = match words.next() {
+        None => false,
+        Some(APPLICATION) => true,
+        Some(_) => return None,
+    };
+    let module = || BEGIN_PHASES.iter().find(|(module, _)| *module == name).map(|(_, phase)| *phase);
+    let begins = if is_loader { Some(Phase::Loader) } else { module() };
+    (!name.is_empty() && words.next().is_none()).then_some(Row { first, last, name, begins })
 }
 
 #[cfg(test)]
@@ -58,6 +89,8 @@ mod tests {
         let found = [0x81_ffff, 0x82_0000, 0x82_0fff, 0x82_1000, 0x7e00_001f, 0x7e00_0020].map(|a| images.find(a));
         let nameless = Some("firmware's image at 0x7e000000");
         assert_eq!(found, [None, Some("PeiCore"), Some("PeiCore"), None, nameless, None]);
+        let begins = images.begins(0x82_0000);
+        assert_eq!((begins, images.begins(0x7e00_0000)), (Some(Phase::UefiPei), None));
         assert_eq!(diagnostics.count(DiagnosticKind::SymbolLineUnreadable), 2);
     }
 

@@ -116,7 +116,8 @@ impl Evidence for FirstExecutionTrace<'_> {
 
     fn around(&mut self, boot: &mut Placing<'_>) {
         let Some(machine) = boot.machine else { return };
-        regions::add(&boot.found.stages, machine.firmware, &mut boot.timeline);
+        let ran = (&*self.run, &*self.lists.programs);
+        regions::add(ran, &boot.found.stages, machine.firmware, &mut boot.timeline);
         // Stages are not needed where every call is known.
         if boot.timeline.cpus_followed_until.is_none() {
             stages(boot, machine.firmware);

@@ -26,6 +26,11 @@ const HEAD_BYTES: usize = 4096;
 const PAGE_BYTES: usize = 4096;
 
 const MACHINES: [u16; 5] = [0x014c, 0x8664, 0xaa64, 0x01c2, 0x5064];
+/// Magic numbers of a Linux kernel, which is a stage of the boot and not a program of firmware: x86's setup header, `Image` of arm64 and
+/// of riscv64 (Documentation/arch/…/boot.rst).
+const LINUX: [(usize, &[u8; 4]); 3] = [(0x202, b"HdrS"), (0x38, b"ARM\x64"), (0x38, b"RSC\x05")];
+/// The subsystem of an application, such as a loader.
+const APPLICATION: u16 = 10;
 /// Subsystems of UEFI programs: application, boot driver, runtime driver, driver in ROM.
 const SUBSYSTEMS: std::ops::RangeInclusive<u16> = 10..=13;
 
@@ -35,6 +40,10 @@ struct Image {
     range: Range<u64>,
     /// Its header as it was before it was loaded: without base and checksum.
     header: Vec<u8>,
+    /// True if its header says that it was loaded where it lies. A file that was only read has another base.
+    is_at_its_base: bool,
+    /// True for an application, which is not a driver.
+    is_application: bool,
     /// The name that the image itself has.
     own_name: Option<String>,
 }
@@ -42,8 +51,7 @@ struct Image {
 /// The images that were seen so far.
 #[derive(Debug)]
 pub(crate) struct EfiImages {
-    /// By first address.
-    images: BTreeMap<u64, Image>,
+    images: Disjoint,
     /// Names by header.
     names: HashMap<Vec<u8>, String>,
     /// The volumes that were read.
@@ -53,7 +61,7 @@ pub(crate) struct EfiImages {
 
 impl Default for EfiImages {
     fn default() -> EfiImages {
-        let (images, names, volumes) = (BTreeMap::new(), HashMap::new(), BTreeSet::new());
+        let (images, names, volumes) = (Disjoint::default(), HashMap::new(), BTreeSet::new());
         EfiImages { images, names, volumes, reads_left: firmware_volume::MAX_READS }
     }
 }
@@ -76,7 +84,11 @@ impl EfiImages {
         for volume in volumes {
             self.take_volume(memory, volume);
         }
-        for image in images {
+        // Where two claim the same place, the one that was loaded there has it. An image inside another is its data.
+        images.sort_by_key(|image| (!image.is_at_its_base, image.range.start));
+        let mut seen = Disjoint::default();
+        images.into_iter().for_each(|image| seen.add(image));
+        for image in seen.0.into_values() {
             self.take(image);
         }
     }
@@ -94,42 +106,58 @@ impl EfiImages {
             let image = te(module.image.start, &head).or_else(|| pe(memory, module.image.start, &head));
             if let Some(mut image) = image {
                 image.range.end = image.range.end.min(module.image.end);
+                image.is_at_its_base = false;
                 self.names.entry(image.header.clone()).or_insert(module.name);
                 self.take(image);
             }
         }
     }
 
-    /// Keeps an image. The last one seen replaces those that it overlaps.
+    /// Keeps an image. It replaces earlier ones that it overlaps, except those that were loaded there if it was not.
     fn take(&mut self, image: Image) {
-        let start = image.range.start;
-        if self.images.get(&start) == Some(&image) {
+        let others = self.images.overlapping(&image.range);
+        if !image.is_at_its_base && others.iter().any(|at| self.images.0[at].is_at_its_base) {
             return;
         }
-        let overlaps = |other: &Image| other.range.start < image.range.end && image.range.start < other.range.end;
-        let others: Vec<u64> = self
-            .images
-            .range(..image.range.end)
-            .rev()
-            .take_while(|(_, other)| other.range.end > start)
-            .filter(|(_, other)| overlaps(other))
-            .map(|(at, _)| *at)
-            .collect();
-        others.iter().for_each(|at| drop(self.images.remove(at)));
-        if self.images.len() < MAX_IMAGES {
-            self.images.insert(start, image);
+        others.iter().for_each(|at| drop(self.images.0.remove(at)));
+        if self.images.0.len() < MAX_IMAGES {
+            self.images.add(image);
         }
     }
 
-    /// The list for a recording: `<first address> <bytes> <name>` in each line, numbers hexadecimal, and the name only if it is known. `None`
-    /// if nothing was found.
+    /// The list for a recording, in the form that `evidence` reads: in each line first address and number of bytes, hexadecimal, the name
+    /// if it is known, and `application` for one that is in no volume. `None` if nothing was found.
     pub(crate) fn list(&self) -> Option<String> {
         let line = |image: &Image| {
-            let name = self.names.get(&image.header).or(image.own_name.as_ref()).map_or("", String::as_str);
-            let line = format!("{:016x} {:x} {name}", image.range.start, image.range.end - image.range.start);
-            format!("{}\n", line.trim_end())
+            let (place, bytes) = (image.range.start, image.range.end - image.range.start);
+            let line = format!("{place:016x} {bytes:x}");
+            match (self.names.get(&image.header), &image.own_name) {
+                (Some(name), _) => format!("{line} {name}\n"),
+                (None, Some(name)) if image.is_application => format!("{line} {name} application\n"),
+                (None, Some(name)) => format!("{line} {name}\n"),
+                (None, None) => format!("{line}\n"),
+            }
         };
-        (!self.images.is_empty()).then(|| self.images.values().map(line).collect())
+        (!self.images.0.is_empty()).then(|| self.images.0.values().map(line).collect())
+    }
+}
+
+/// Images that do not overlap, by first address.
+#[derive(Debug, Default)]
+struct Disjoint(BTreeMap<u64, Image>);
+
+impl Disjoint {
+    /// The first addresses of those that overlap a range.
+    fn overlapping(&self, range: &Range<u64>) -> Vec<u64> {
+        let before_its_end = self.0.range(..range.end).rev();
+        before_its_end.take_while(|(_, other)| other.range.end > range.start).map(|(at, _)| *at).collect()
+    }
+
+    /// Adds an image if it overlaps no other.
+    fn add(&mut self, image: Image) {
+        if self.overlapping(&image.range).is_empty() {
+            self.0.insert(image.range.start, image);
+        }
     }
 }
 
@@ -168,7 +196,8 @@ impl PhysicalMemory for Rom {
 /// Reads the PE image whose header is in `head`, and which lies at `start`.
 fn pe(memory: &dyn PhysicalMemory, start: u64, head: &[u8]) -> Option<Image> {
     let head = Bytes(head.get(..head.len().min(HEAD_BYTES))?);
-    if head.u16(0)? != u16::from_le_bytes(*b"MZ") {
+    let is_linux = LINUX.iter().any(|(at, magic)| head.u32(*at) == Some(u32::from_le_bytes(**magic)));
+    if head.u16(0)? != u16::from_le_bytes(*b"MZ") || is_linux {
         return None;
     }
     let coff = host_size(u64::from(head.u32(0x3c)?));
@@ -189,19 +218,26 @@ fn pe(memory: &dyn PhysicalMemory, start: u64, head: &[u8]) -> Option<Image> {
     let table = optional + optional_bytes;
     let mut header = head.0.get(coff..table + sections * 40)?.to_vec();
     let base = if is_long { 24..32 } else { 28..32 };
-    header[24..][base].fill(0);
+    let base = header.get_mut(24..)?.get_mut(base)?;
+    let is_at_its_base = base.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)) == start;
+    base.fill(0);
     header.get_mut(24 + 64..24 + 68)?.fill(0);
     let range = start..start.checked_add(bytes)?;
-    let own_name = (0..sections)
-        .map(|i| table + i * 40)
-        .find(|&at| head.0[at..].starts_with(b".sbat\0"))
-        .and_then(|at| sbat_name(memory, start, head.u32(at + 12)?))
+    let section = |name: &[u8]| {
+        let at = (0..sections).map(|i| table + i * 40).find(|&at| head.0[at..].starts_with(name))?;
+        let mut content = [0; 512];
+        memory.read_at(start.checked_add(u64::from(head.u32(at + 12)?))?, &mut content).ok().map(|()| content)
+    };
+    let own_name = section(b".sdmagic")
+        .and_then(|content| systemds_name(&content))
+        .or_else(|| section(b".sbat\0").and_then(|content| sbat_name(&content)))
         .or_else(|| {
             let debug = optional + if is_long { 112 } else { 96 } + 6 * 8;
             let has_debug = debug + 8 <= table;
             debug_name(memory, start, head.u32(debug).filter(|_| has_debug)?)
         });
-    Some(Image { range, header, own_name })
+    let is_application = head.u16(optional + 68)? == APPLICATION;
+    Some(Image { range, header, is_at_its_base, is_application, own_name })
 }
 
 /// Reads the TE image whose header begins `head`, and lies at `start`.
@@ -224,16 +260,26 @@ fn te(start: u64, head: &[u8]) -> Option<Image> {
     }
     header[16..24].fill(0);
     let bytes = end.checked_sub(stripped).filter(|bytes| *bytes > 0)?;
-    Some(Image { range: start..start.checked_add(bytes)?, header, own_name: None })
+    Some(Image {
+        range: start..start.checked_add(bytes)?,
+        header,
+        is_at_its_base: true,
+        is_application: false,
+        own_name: None,
+    })
 }
 
 /// The program's name in its `.sbat`: lines of comma-separated values, of which the first names the format
 /// (SBAT.md of the project shim).
-fn sbat_name(memory: &dyn PhysicalMemory, base: u64, at: u32) -> Option<String> {
-    let mut bytes = [0; 512];
-    memory.read_at(base.checked_add(u64::from(at))?, &mut bytes).ok()?;
-    let name = bytes.split(|byte| *byte == b'\n').nth(1)?.split(|byte| *byte == b',').next()?;
+fn sbat_name(content: &[u8]) -> Option<String> {
+    let name = content.split(|byte| *byte == b'\n').nth(1)?.split(|byte| *byte == b',').next()?;
     String::from_utf8(name.to_vec()).ok().filter(|name| firmware_volume::is_name(name))
+}
+
+/// The name of a program of systemd: `#### LoaderInfo: systemd-stub 252 ####`.
+fn systemds_name(content: &[u8]) -> Option<String> {
+    let name = std::str::from_utf8(content.split(|byte| *byte == 0).next()?).ok()?.split(' ').nth(2)?;
+    firmware_volume::is_name(name).then(|| name.to_owned())
 }
 
 /// The name of the file that has the image's debug information (CodeView, `NB10` or `RSDS`).
@@ -378,8 +424,23 @@ mod tests {
     fn a_program_from_disk_names_itself() {
         let mut memory = Memory::new(0, 1 << 20);
         memory.put(0x1_0000, &pe_header(0, 0x1000, b".sbat\0", 0));
+        memory.put(0x1_0000 + 0x98 + 68, &[10, 0]);
         memory.put(0x1_0300, b"sbat,1,SBAT Version,sbat,1,https://\nshim,4,UEFI shim,shim,1,https://\n");
-        assert_eq!(list(&memory), "0000000000010000 1000 shim\n");
+        memory.put(0x2_0000, &pe_header(0, 0x1000, b".sdmagic", 0));
+        memory.put(0x2_0300, b"#### LoaderInfo: systemd-stub 252.39-1 ####\0");
+        assert_eq!(list(&memory), "0000000000010000 1000 shim application\n0000000000020000 1000 systemd-stub\n");
+    }
+
+    #[test]
+    fn an_image_inside_another_is_data_but_in_a_file_that_was_only_read() {
+        let mut memory = Memory::new(0, 1 << 20);
+        memory.put(0x1_0000, &pe_header(0x1_0000, 0x4000, b".text\0", 0));
+        memory.put(0x1_1000, &pe_header(0, 0x1000, b".text\0", 0));
+        memory.put(0x4_0000, &pe_header(0, 0x4000, b".text\0", 0));
+        memory.put(0x4_2000, &pe_header(0x4_2000, 0x1000, b".text\0", 0));
+        memory.put(0x8_0000, &pe_header(0x8_0000, 0x1000, b".text\0", 0));
+        memory.put(0x8_0202, b"HdrS");
+        assert_eq!(list(&memory), "0000000000010000 4000\n0000000000042000 1000\n");
     }
 
     #[test]
@@ -414,7 +475,7 @@ mod tests {
             let mut memory = Memory::new(0, 0x4000);
             memory.put(0x1000 + at / 64 * 64, &[start, &bytes].concat());
             for line in list(&memory).lines() {
-                prop_assert!(matches!(line.split(' ').count(), 2 | 3) && line.is_ascii());
+                prop_assert!(matches!(line.split(' ').count(), 2..=4) && line.is_ascii());
             }
         }
     }

@@ -208,15 +208,15 @@ impl<'a> Namer<'a> {
         *self.known.entry((function, stage)).or_insert_with(|| match (function, symbols.find(function), stage) {
             (0, ..) => names.intern(UNKNOWN),
             (_, Some(place), _) => names.intern(place.name),
-            (_, None, Some(stage)) => match (ran_in.stage(function, stage).unwrap_or(stage), symbols.program(function))
+            (_, None, Some(stage)) => match (symbols.program(function), ran_in.stage(function, stage).unwrap_or(stage))
             {
-                (Stage::Decompressor, _) => decompressing,
-                (_, Some(program)) => {
+                (Some(program), _) => {
                     let name = names.intern(program);
                     programs.insert(name);
                     name
                 }
-                (stage, None) => names.intern(&format!("{} {function:#x}", stage.name())),
+                (None, Stage::Decompressor) => decompressing,
+                (None, stage) => names.intern(&format!("{} {function:#x}", stage.name())),
             },
             (_, None, None) => names.intern(&format!("{function:#x}")),
         })
