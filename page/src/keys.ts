@@ -15,7 +15,7 @@ export const KEYS: readonly (readonly [string, string])[] = [
     ["n / N", "next and previous match: a span, or in Console a line"],
     ["m", "mark what is selected, or take the mark away"],
     ["t", "the table of what a chart shows"],
-    ["1 to 9", "overview, path, tracks, merged, where, console, findings, compare (of several boots), what-if"],
+    ["1 to 9", "overview, the path only, all tracks, merged, where, console, findings, compare (of several boots), what-if"],
     ["M", "memory"],
     ["Escape", "clear the selection"],
     ["?", "this list"],

@@ -36,8 +36,8 @@ import { Where } from "./views/where";
 
 const NAMES: Record<View, string> = {
     overview: "Overview",
-    path: "Boot path",
-    tracks: "Tracks",
+    path: "Timeline",
+    tracks: "Timeline",
     merged: "Merged",
     where: "Where",
     console: "Console",
@@ -132,7 +132,11 @@ function App({ store }: { store: Store }) {
                 <Strip store={store} palette={palette} />
             ) : null}
             <main class={`view ${state.view}`} key={state.shown}>
-                {state.view === "overview" ? <Overview store={store} /> : null}
+                {state.view === "overview" ? (
+                    <Beside store={store}>
+                        <Overview store={store} palette={palette} />
+                    </Beside>
+                ) : null}
                 {state.view === "path" ? (
                     <Beside store={store}>
                         <Timeline store={store} palette={palette} only="path" key="path" />
@@ -253,7 +257,9 @@ function Beside({ store, children }: { store: Store; children: preact.ComponentC
     return (
         <div class="beside">
             <div class="chart">{children}</div>
-            <Details store={store} isHinting />
+            <div class="below">
+                <Details store={store} />
+            </div>
         </div>
     );
 }
@@ -281,7 +287,7 @@ function Header({ store }: { store: Store }) {
     const total = totalOf(boot);
     const read = boot.spans.count;
     const isFlame = state.view === "compare" && state.compare.table === "flame";
-    const canDraw = ["path", "tracks", "merged"].includes(state.view) || isFlame;
+    const canDraw = ["overview", "path", "tracks", "merged"].includes(state.view) || isFlame;
     const canList = state.view !== "overview" && !isFlame;
     return (
         <header>
@@ -315,13 +321,15 @@ function Header({ store }: { store: Store }) {
             <strong id="total" data-ns={String(total)} title={exact(total, unit)}>
                 {short(total, unit)}
             </strong>
-            <span class={`outcome ${summary.outcome === "reached" ? "good" : "bad"}`}>{summary.outcome || "outcome unknown"}</span>
+            <span class={`outcome ${summary.outcome === "reached" ? "good" : summary.outcome === "imported" ? "" : "bad"}`}>
+                {summary.outcome || "outcome unknown"}
+            </span>
             <nav aria-label="views">
-                {VIEWS.filter(view => view !== "compare" || (boot.facts?.boots ?? 1) > 1).map(view => (
+                {VIEWS.filter(view => view !== "path" && (view !== "compare" || (boot.facts?.boots ?? 1) > 1)).map(view => (
                     <button
                         type="button"
                         key={view}
-                        aria-current={state.view === view ? "page" : undefined}
+                        aria-current={state.view === view || (view === "tracks" && state.view === "path") ? "page" : undefined}
                         title={`key ${view === "memory" ? "M" : VIEWS.indexOf(view) + 1}`}
                         onClick={() => store.set({ view })}
                     >
@@ -476,9 +484,9 @@ function Help({ store }: { store: Store }) {
                         back to the one that waited.
                     </p>
                     <p>
-                        Green ran, amber could have run and had no CPU, grey waited. The strip below the phases has the same colours for the
-                        boot path. Spans have a colour by their kind, and several tones so that neighbours differ: work blue, initcalls
-                        amber, functions tan, modules pink.
+                        Green ran, amber could have run and had no CPU, blue waited for a disk, pink for another device or a timer, grey for
+                        anything else. The strip below the phases has the same colours for the boot path. Spans have a colour by their kind,
+                        and several tones so that neighbours differ.
                     </p>
                     <p>
                         “(indirect call)”: the caller called the function through a pointer. “f (a call of it)”: a function that f called,

@@ -130,6 +130,29 @@ test("overview: total, phases and the first rows are those of show", options, as
     page.check();
 });
 
+test("overview: the boot path is a flame chart, with the largest rows named in it", options, async () => {
+    const page = await open("#view=overview");
+    const chart = page.locator(".pathflame .canvas");
+    const label = await chart.getAttribute("aria-label");
+    assert.ok(label.includes(show.where[0].name) && label.includes(show.where[1].name), label);
+    assert.equal(await page.locator(".details").count(), 0, "nothing is selected, so nothing has room for it");
+    const [download] = await Promise.all([page.waitForEvent("download"), page.selectOption("#save", "svg")]);
+    const svg = await readFile(await download.path(), "utf8");
+    assert.ok(svg.includes(show.where[0].name) && svg.includes(show.phases[1].name), "the picture has the phases and the largest row");
+    assert.ok(svg.length < 100_000, `${svg.length} bytes`);
+    // The row of threads leads to a step, and a label to its row.
+    const box = await chart.boundingBox();
+    const height = await page.evaluate(() => document.querySelector(".pathflame").clientHeight);
+    let title = "";
+    for (let y = box.y + height - 8; y > box.y && !/^Step/.test(title); y -= 16) {
+        await page.mouse.click(box.x + box.width / 2, y);
+        await settled(page);
+        title = (await page.locator(".details h2").count()) > 0 ? await page.locator(".details h2").innerText() : "";
+    }
+    assert.match(title, /^Step/);
+    page.check();
+});
+
 test("where: each row of show, to the nanosecond, and the sum is the total", options, async () => {
     const page = await open("#view=where");
     for (const [table, rows, title] of [
@@ -302,7 +325,7 @@ test("tracks: whom the boot waited for in a time sums to that time, and leads to
     await page.evaluate(([begin, end]) => (location.hash = `#view=tracks&from=${begin}&to=${end}`), [begin, end]);
     await settled(page);
     const box = await page.locator(".chart .canvas").boundingBox();
-    assert.equal(await page.locator(".details h2").innerText(), "Nothing is selected");
+    assert.equal(await page.locator(".details").count(), 0);
     const gutter = Math.min(190, Math.round(box.width * 0.26));
     const timeAt = x => begin + ((x - gutter) / (box.width - gutter)) * (end - begin);
     await page.mouse.move(box.x + 300, box.y + 8);
@@ -550,7 +573,7 @@ test("Back leads to the view and the selection before, and not past the page", o
         const now = await fragment(page);
         return [now.get("view"), now.get("span")];
     };
-    await page.locator("nav button", { hasText: "Tracks" }).click();
+    await page.locator("nav button", { hasText: "Timeline" }).click();
     await settled(page);
     await page.evaluate(() => (location.hash = `${location.hash}&span=0`));
     await settled(page);

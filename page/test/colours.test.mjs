@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "./bundle.mjs";
 
-const { LIGHT, DARK } = await load("charts/colours.ts");
+const { LIGHT, DARK, phaseColour } = await load("charts/colours.ts");
+const { HEIGHTS, MEANINGS } = await load("charts/meaning.ts");
 
 /** The lightness of a colour, 0 to 1, by WCAG. */
 const lightness = colour => {
@@ -32,3 +33,34 @@ for (const [name, palette] of Object.entries({ LIGHT, DARK })) {
         }
     });
 }
+
+test("a phase has the colour of its name, in every boot", () => {
+    for (const palette of [LIGHT, DARK]) {
+        const of = name => phaseColour(palette, name);
+        assert.equal(of("VMM: exec"), of("VMM: start vCPUs"));
+        assert.equal(of("initcalls: early"), of("initcalls: those in the log"));
+        assert.equal(of("unexplained"), palette.unexplained);
+        const apart = ["VMM: exec", "firmware", "loader", "early kernel", "initcalls: all levels", "hand-over", "process 1"];
+        assert.equal(new Set(apart.map(of)).size, apart.length);
+    }
+});
+
+/** A colour as an eye without green cones sees it (Machado, Oliveira and Fernandes, 2009). */
+const withoutGreen = colour => {
+    const [r, g, b] = [1, 3, 5].map(i => parseInt(colour.slice(i, i + 2), 16));
+    return [0.367 * r + 0.861 * g - 0.228 * b, 0.28 * r + 0.673 * g + 0.047 * b, -0.012 * r + 0.043 * g + 0.969 * b];
+};
+
+test("meanings are told apart by readers with colour blindness, and without colour by their height or lightness", () => {
+    for (const palette of [LIGHT, DARK]) {
+        MEANINGS.forEach((one, i) => {
+            for (const other of MEANINGS.slice(i + 1)) {
+                const [a, b] = [palette.meanings[one], palette.meanings[other]];
+                const seen = [withoutGreen(a), withoutGreen(b)];
+                assert.ok(Math.hypot(...seen[0].map((value, k) => value - seen[1][k])) > 35, `${one} and ${other}`);
+                const isHigher = Math.abs(HEIGHTS[one] - HEIGHTS[other]) >= 0.1;
+                assert.ok(isHigher || Math.abs(lightness(a) - lightness(b)) > 0.1, `${one} and ${other} in print`);
+            }
+        });
+    }
+});

@@ -103,7 +103,7 @@ test("text on colours can be read in both themes", () => {
             assert.ok(contrast(fill, palette.onFill) >= 4.5, `${palette.onFill} on ${fill}: ${contrast(fill, palette.onFill)}`);
         for (const text of [palette.text, palette.faint])
             assert.ok(contrast(text, palette.background) >= 4.5 && contrast(text, palette.gutter) >= 4.5, text);
-        for (const line of [palette.path, palette.running, palette.selected, ...palette.lines])
+        for (const line of [palette.path, palette.meanings.computing, palette.meanings.disk, palette.selected, ...palette.lines])
             assert.ok(contrast(line, palette.background) >= 3, line);
     }
 });

@@ -1,6 +1,9 @@
 // The colours of charts. The hues are those of Okabe and Ito, which colour-blind readers can distinguish. Anything that a colour
 // says also has a text, a pattern or a place. Text on colours has a contrast of 4.5 or more in both themes (test/colours.test.mjs).
 
+/** The work or wait of a boot at a moment. charts/meaning.ts says which step of the boot path has which. */
+export type Meaning = "computing" | "run queue" | "disk" | "device" | "waiting" | "idle";
+
 export interface Palette {
     readonly background: string;
     readonly gutter: string;
@@ -11,15 +14,14 @@ export interface Palette {
     /** Tones by the kind of span, several of each kind, so that neighbours differ. */
     readonly kinds: Readonly<Record<string, readonly string[]>>;
     readonly other: readonly string[];
+    /** Colours of phases; `phaseColour` chooses one by the name. */
     readonly phases: readonly string[];
     /** Colours of thin lines and small squares, without text on them. */
     readonly lines: readonly string[];
     readonly unexplained: string;
     readonly path: string;
     readonly arrow: string;
-    readonly running: string;
-    readonly runnable: string;
-    readonly waiting: string;
+    readonly meanings: Readonly<Record<Meaning, string>>;
     readonly selected: string;
     readonly found: string;
     readonly marked: string;
@@ -75,6 +77,25 @@ const PHASES: readonly (readonly [number, number])[] = [
     [265, 40],
 ];
 
+/** The index in `PHASES` of phases of these names, so that a phase has the same colour in every boot. */
+const PHASES_BY_NAME: readonly (readonly [RegExp, number])[] = [
+    [/^VMM/, 7],
+    [/^(firmware|BIOS|UEFI|SeaBIOS|coreboot)/i, 2],
+    [/^(loader|decompressor|setup code|boot ?loader|GRUB)/i, 4],
+    [/^(after the last initcall|hand-over)/, 5],
+    [/initcall|^SYSINITs|device|driver/i, 1],
+    [/machine-dependent/, 6],
+    [/process 1|user|service|initrd|initramfs|guestfsd/i, 3],
+    [/kernel/i, 0],
+];
+
+/** The colour of a phase, by its name. */
+export function phaseColour(palette: Palette, name: string): string {
+    if (name === "unexplained") return palette.unexplained;
+    const known = PHASES_BY_NAME.find(([pattern]) => pattern.test(name));
+    return palette.phases[known ? known[1] : (toneOf(name) * 2 + 1) % palette.phases.length]!;
+}
+
 const LINES: readonly (readonly [number, number])[] = [
     [202, 100],
     [20, 95],
@@ -100,9 +121,7 @@ export const LIGHT: Palette = {
     unexplained: "#d5d2cc",
     path: "#b3261e",
     arrow: "#b3261e",
-    running: "#2f7d4f",
-    runnable: "#e0a100",
-    waiting: "#b9b5ad",
+    meanings: { computing: "#2f7d4f", "run queue": "#e0a100", disk: "#0b6fb8", device: "#d98bc4", waiting: "#98938a", idle: "#c9c5be" },
     selected: "#0b57d0",
     found: "#f06ba8",
     marked: "rgba(11,87,208,0.12)",
@@ -123,9 +142,7 @@ export const DARK: Palette = {
     unexplained: "#44474a",
     path: "#ff8a80",
     arrow: "#ff8a80",
-    running: "#5fbf86",
-    runnable: "#f0c04a",
-    waiting: "#5b5f63",
+    meanings: { computing: "#5fbf86", "run queue": "#f0c04a", disk: "#3f8fd6", device: "#d890d2", waiting: "#7d8287", idle: "#4a4e52" },
     selected: "#8ab4f8",
     found: "#b3215f",
     marked: "rgba(138,180,248,0.18)",

@@ -42,6 +42,13 @@ function widthOf(character: string): number {
     return width;
 }
 
+/** The width of a text in FONT. */
+export function textWidth(text: string): number {
+    let width = 0;
+    for (const character of text) width += widthOf(character);
+    return width;
+}
+
 /** As much of a text as fits; empty if that is too little to read. */
 export function fitting(text: string, width: number): string {
     if (width < WIDE_ENOUGH_FOR_TEXT) return "";
@@ -149,7 +156,7 @@ export function spanRow(
             i = Math.max(next, i + 1);
             continue;
         }
-        const colour = found === undefined ? colours.of(label[span]!) : found.has(label[span]!) ? palette.found : palette.other[0]!;
+        const colour = found?.has(label[span]!) ? palette.found : colours.of(label[span]!);
         boxes.add(colour, left, y, right - left - (right - left > 3 ? 0.7 : 0), ROW - 1);
         texts.add(fitting(boot.spanName(span), right - left), left + 3, y + ROW / 2);
         i += 1;

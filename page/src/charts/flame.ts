@@ -80,8 +80,7 @@ export function paint(flame: Flame, on: Surface): void {
         const text = Math.abs(share) < MIN_CHANGE ? name : `${share > 0 ? "▲" : "▼"} ${name}`;
         const isFound = flame.find?.test(name) === true;
         const fill = flame.changes ? changeColour(share, flame.isDark) : colour(name, flame.isDark);
-        const plain = flame.find && !isFound ? palette.other[0]! : fill;
-        rects.add(isFound ? palette.found : plain, left, y, Math.max(width - 0.7, 0.5), ROW - 1);
+        rects.add(isFound ? palette.found : fill, left, y, Math.max(width - 0.7, 0.5), ROW - 1);
         texts.add(fitting(text, width), left + 3, y + ROW / 2);
     }
     rects.paint(on);

@@ -230,7 +230,7 @@ function bootsPerDay({ lake, lines }: OverTime, colours: readonly string[], at: 
     const width = Math.max(Math.min(at.perDay - 1, 40), 1);
     stacks.forEach(({ drawn, others, notEnded }, day) => {
         let base = bottom;
-        for (const [colour, boots] of [...drawn, [palette.waiting, others], [palette.path, notEnded]] as const) {
+        for (const [colour, boots] of [...drawn, [palette.meanings.waiting, others], [palette.path, notEnded]] as const) {
             const height = (boots / most) * (bottom - top);
             on.fillStyle = colour;
             if (boots > 0) on.fillRect(at.x(day) - width / 2, base - height, width, height);

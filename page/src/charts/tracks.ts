@@ -221,8 +221,8 @@ function states(picture: Picture, scale: Scale, lane: Lane, y: number, boxes: Bo
         wait => wait.until,
     )) {
         const woken = Math.min(Math.max(x(scale, one.woken), left), right);
-        if (woken > left) boxes.add(palette.waiting, left, y + STATE / 2 - 1, woken - left, 1);
-        if (right > woken) boxes.add(palette.runnable, woken, y + STATE / 2 - 1, right - woken, STATE / 2);
+        if (woken > left) boxes.add(palette.meanings.waiting, left, y + STATE / 2 - 1, woken - left, 1);
+        if (right > woken) boxes.add(palette.meanings["run queue"], woken, y + STATE / 2 - 1, right - woken, STATE / 2);
     }
     for (const { left, right } of seenOf(
         boot.runningOf(lane.track.id),
@@ -230,7 +230,7 @@ function states(picture: Picture, scale: Scale, lane: Lane, y: number, boxes: Bo
         run => run.from,
         run => run.to,
     )) {
-        boxes.add(palette.running, left, y + 1, Math.max(right - left, 0.7), STATE - 2);
+        boxes.add(palette.meanings.computing, left, y + 1, Math.max(right - left, 0.7), STATE - 2);
     }
 }
 

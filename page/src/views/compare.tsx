@@ -1,6 +1,6 @@
 // Two to eight boots side by side: phases on one axis, each row before and after, and stacks coloured by their change.
 import { useMemo, useRef, useState } from "preact/hooks";
-import { isDark, type Palette } from "../charts/colours";
+import { isDark, type Palette, phaseColour } from "../charts/colours";
 import { axis, FONT, fitting, ROW, type Scale, x } from "../charts/draw";
 import { boxes, depthOf, type Flame, hit, paint } from "../charts/flame";
 import type { Boot } from "../data/boot";
@@ -308,7 +308,6 @@ function Pick({ label, boots, is, pick }: { label: string; boots: readonly Boot[
 
 function Bars({ boots, palette, align }: { boots: readonly Boot[]; palette: Palette; align: string }) {
     // A phase's colour depends on its name, so it is the same in all boots.
-    const names = [...new Set(boots.flatMap(boot => boot.summary.phases.map(phase => phase.name)))];
     const zero = (boot: Boot): number => Number(boot.summary.phases.find(phase => phase.name === align)?.start_ns ?? 0);
     const from = Math.min(...boots.map(boot => boot.extent.from - zero(boot)));
     const to = Math.max(...boots.map(boot => boot.extent.to - zero(boot)));
@@ -326,8 +325,7 @@ function Bars({ boots, palette, align }: { boots: readonly Boot[]; palette: Pale
             on.fillText(fitting(boot.name, GUTTER - 6), 4, top + BAR / 2);
             for (const phase of boot.summary.phases) {
                 const [left, right] = [x(scale, Number(phase.start_ns) - zero(boot)), x(scale, Number(phase.end_ns) - zero(boot))];
-                on.fillStyle =
-                    phase.name === "unexplained" ? palette.unexplained : palette.phases[names.indexOf(phase.name) % palette.phases.length]!;
+                on.fillStyle = phaseColour(palette, phase.name);
                 on.fillRect(left, top + 2, Math.max(right - left - 0.7, 0.5), BAR - 5);
                 on.fillStyle = palette.onFill;
                 const text = fitting(phase.name, right - left);

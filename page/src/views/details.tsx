@@ -17,11 +17,11 @@ const MAX_NAMES = 3;
 /** The most places listed for a row; the rest is counted. */
 const MAX_PLACES = 1_000;
 
-/** The details of the selection. Without a selection it has hints about the chart, which keeps its width. */
-export function Details({ store, isHinting = false }: { store: Store; isHinting?: boolean }) {
+/** The details of the selection; nothing without one. */
+export function Details({ store }: { store: Store }) {
     const { boot, state } = store;
     const { selection } = state;
-    if (!selection) return isHinting ? <Hints /> : null;
+    if (!selection) return null;
     const inner = ((): ComponentChildren => {
         switch (selection.kind) {
             case "span":
@@ -55,27 +55,6 @@ export function Details({ store, isHinting = false }: { store: Store; isHinting?
                 ×
             </button>
             {inner}
-        </aside>
-    );
-}
-
-function Hints() {
-    return (
-        <aside class="details hints" aria-label="Selection">
-            <h2>Nothing is selected</h2>
-            <ul class="list">
-                <li>Click on a span, or search its name: what it is, and whom the boot waited for in it.</li>
-                <li>
-                    The waits <strong>between two spans</strong>: click on one, and with shift on the other.
-                </li>
-                <li>Or drag along the axis of time.</li>
-                <li>
-                    <kbd>]</kbd> goes along the boot path, step by step.
-                </li>
-                <li>
-                    <kbd>?</kbd> lists all keys.
-                </li>
-            </ul>
         </aside>
     );
 }

@@ -1,12 +1,17 @@
-// The boot at a glance: its phases over the whole width, where dragging selects a window; below them the owners of the boot path.
-import { useRef } from "preact/hooks";
-import type { Palette } from "../charts/colours";
-import { FONT, fitting, type Scale, timeAt, x } from "../charts/draw";
+// The boot at a glance: its phases over the whole width, where dragging selects a window; below them the boot path as a flame
+// chart, and the tables.
+import { useMemo, useRef, useState } from "preact/hooks";
+import { type Palette, phaseColour } from "../charts/colours";
+import { FONT, fitting, LabelColours, type Scale, timeAt, x } from "../charts/draw";
+import { colourOf, HEIGHTS, meaningOf } from "../charts/meaning";
+import { type Box, type Callout, calloutsOf, depthOf, heightOf, hitPathFlame, type PathFlame, paintPathFlame } from "../charts/pathflame";
 import type { Boot } from "../data/boot";
 import type { Surface } from "../lib/save";
 import { difference, FIRST_CALLS, ofRow, percent, short, type Whole, whole } from "../lib/time";
 import type { Store } from "../state";
-import { Canvas } from "./canvas";
+import { besidePointer, Canvas, placeOf } from "./canvas";
+import { Legend } from "./legend";
+import { foundLabels } from "./timeline";
 
 const PHASES = 26;
 const PATH = 12;
@@ -25,9 +30,9 @@ export function paintStrip(
     on.fillRect(0, 0, width, STRIP);
     on.font = FONT;
     on.textBaseline = "middle";
-    boot.summary.phases.forEach((phase, i) => {
+    boot.summary.phases.forEach(phase => {
         const [left, right] = [x(scale, Number(phase.start_ns)), x(scale, Number(phase.end_ns))];
-        on.fillStyle = phase.name === "unexplained" ? palette.unexplained : palette.phases[i % palette.phases.length]!;
+        on.fillStyle = phaseColour(palette, phase.name);
         on.fillRect(left, 0, Math.max(right - left - 0.7, 0.5), PHASES);
         on.fillStyle = palette.onFill;
         const text = fitting(phase.name, right - left);
@@ -55,13 +60,9 @@ function pathStrip(boot: Boot, palette: Palette, scale: Scale, on: Surface): voi
         const [left, end] = [x(scale, stay.from), x(scale, stay.to)];
         if (end - right < 0.3 && end - left < 0.3) continue;
         right = end;
-        const [colour, height] =
-            stay.kind === "running"
-                ? [palette.running, PATH - 2]
-                : stay.kind === "runqueue"
-                  ? [palette.runnable, PATH / 2]
-                  : [palette.waiting, 3];
-        on.fillStyle = colour;
+        const meaning = meaningOf(boot, stay);
+        const height = Math.max((PATH - 2) * HEIGHTS[meaning], 1);
+        on.fillStyle = colourOf(palette, meaning);
         on.fillRect(left, PHASES + 1 + (PATH - height) / 2, Math.max(end - left, 0.5), height);
     }
 }
@@ -112,7 +113,101 @@ function Sum({ store: { boot }, label, time, start = false }: { store: Store; la
     );
 }
 
-export function Overview({ store }: { store: Store }) {
+/** The boot path as a flame chart, with the largest rows and findings named in it. */
+function Flame({ store, palette }: { store: Store; palette: Palette }) {
+    const { boot, state } = store;
+    const colours = useMemo(() => new LabelColours(boot, palette), [boot.version, palette]);
+    const found = useMemo(() => foundLabels(store), [boot.version, state.find]);
+    const callouts = useMemo(() => calloutsOf(boot), [boot.version]);
+    const depth = useMemo(() => depthOf(boot), [boot.version]);
+    const [width, setWidth] = useState(1000);
+    const [tip, setTip] = useState<{ what: Box | Callout; x: number; y: number } | undefined>();
+    const drawn = useRef<readonly Box[]>([]);
+    const scroll = useRef(0);
+    const flame: PathFlame = {
+        boot,
+        palette,
+        colours,
+        found,
+        callouts,
+        depth,
+        ...store.window,
+        width,
+        selectedSpan: state.selection?.kind === "span" ? state.selection.span : undefined,
+        selected: state.selection?.kind === "span" ? undefined : store.selected(),
+    };
+    const { whole: height } = heightOf(flame);
+    store.target = {
+        draw: {
+            width,
+            height: STRIP + height,
+            on: surface => {
+                paintPathFlame(flame, surface, STRIP);
+                paintStrip(boot, palette, state.window, surface, width);
+            },
+        },
+    };
+    if (boot.stays.length === 0) return <p class="note">There is no boot path: no evidence says which thread reached the end mark.</p>;
+    const at = (px: number, py: number): Box | Callout | undefined => hitPathFlame(flame, drawn.current, px, py + scroll.current);
+    const pick = (what: Box | Callout | undefined): void => {
+        if (!what) store.set({ selection: undefined });
+        else if ("row" in what)
+            store.select(what.span === undefined ? { kind: "stay", stay: what.stay } : { kind: "span", span: what.span });
+        else if (what.isFinding) store.set({ view: "findings" });
+        else if (what.thing > 0) store.set({ selection: { kind: "thing", thing: what.thing, name: what.name } });
+        else store.select({ kind: "range", from: what.from, to: what.to, title: what.name });
+    };
+    return (
+        <div class="pathflame" style={{ height: `${height}px` }}>
+            <Canvas
+                label={`The boot path as a flame chart. ${callouts.map(one => one.text).join(". ")}. The tables below have its figures.`}
+                contentHeight={height}
+                onSize={setWidth}
+                draw={(on, _width, _height, top) => {
+                    scroll.current = top;
+                    on.fillStyle = palette.background;
+                    on.fillRect(0, 0, _width, _height);
+                    drawn.current = paintPathFlame({ ...flame, width: _width }, on, -top);
+                }}
+                onPointer={(kind, event, px, py) => {
+                    if (kind === "leave") setTip(undefined);
+                    else if (kind === "double") store.zoomToSelected();
+                    else if (kind === "up") pick(at(px, py));
+                    else if (kind === "move") {
+                        const what = at(px, py);
+                        setTip(what && { what, ...placeOf(event) });
+                    }
+                }}
+                onWheel={(event, px) => {
+                    if (event.ctrlKey || event.metaKey)
+                        store.zoom(
+                            Math.exp(Math.max(-60, Math.min(60, event.deltaY)) / 100),
+                            timeAt({ ...store.window, left: 0, right: width }, px),
+                        );
+                    else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY))
+                        store.pan((event.deltaX || event.deltaY) / 1000);
+                    else return false;
+                    return true;
+                }}
+            >
+                {tip ? (
+                    <div class="tip" role="tooltip" style={besidePointer(tip)}>
+                        {"row" in tip.what ? (
+                            <>
+                                <strong>{tip.what.label}</strong>{" "}
+                                {tip.what.span === undefined ? null : short(boot.spanLength(tip.what.span), boot.unit)}
+                            </>
+                        ) : (
+                            tip.what.text
+                        )}
+                    </div>
+                ) : null}
+            </Canvas>
+        </div>
+    );
+}
+
+export function Overview({ store, palette }: { store: Store; palette: Palette }) {
     const { boot } = store;
     const { summary, unit, total } = boot;
     const { subject } = summary;
@@ -138,10 +233,31 @@ export function Overview({ store }: { store: Store }) {
         ]),
         ...boot.facts!.how.map(([label, text]): [string, string] => [label, text]),
     ];
+    const inShort = ["machine", "accelerator", "CPUs", "memory", "noise"].flatMap(name => {
+        const text = facts.find(([label]) => label === name)?.[1];
+        return !text ? [] : name === "CPUs" ? [text === "1" ? "1 CPU" : `${text} CPUs`] : name === "noise" ? [`noise ${text}`] : [text];
+    });
     const top = summary.where.slice(0, 12);
     const first = boot.facts!.findings?.findings[0];
     return (
         <div class="overview scroll" tabIndex={0} role="region" aria-label="Overview">
+            <details class="run">
+                <summary>
+                    {inShort.join(" · ")} <span class="faint">how it was run</span>
+                </summary>
+                <dl class="facts">
+                    {facts
+                        .filter(([, text]) => text !== "")
+                        .map(([label, text], i) => (
+                            <div key={i}>
+                                <dt>{label}</dt>
+                                <dd>{text}</dd>
+                            </div>
+                        ))}
+                </dl>
+            </details>
+            <Legend store={store} palette={palette} />
+            <Flame store={store} palette={palette} />
             <div class="columns">
                 <section>
                     <h2>Phases</h2>
@@ -277,19 +393,6 @@ export function Overview({ store }: { store: Store }) {
                             </button>
                         </p>
                     ) : null}
-                </section>
-                <section>
-                    <h2>How it was run</h2>
-                    <dl class="facts">
-                        {facts
-                            .filter(([, text]) => text !== "")
-                            .map(([label, text], i) => (
-                                <div key={i}>
-                                    <dt>{label}</dt>
-                                    <dd>{text}</dd>
-                                </div>
-                            ))}
-                    </dl>
                 </section>
                 {summary.diagnostics.length + summary.notes.length > 0 ? (
                     <section>

@@ -7,6 +7,7 @@ import { whyWait } from "../lib/explain";
 import { counted, short } from "../lib/time";
 import { expression, type Store } from "../state";
 import { besidePointer, Canvas, placeOf } from "./canvas";
+import { Legend } from "./legend";
 import { InstantTable, SpanTable } from "./places";
 
 interface Time {
@@ -128,6 +129,19 @@ export function Timeline({ store, palette, only }: { store: Store; palette: Pale
     const label = only === "path" ? "The boot path across the tracks that it touches, in order of time" : "All tracks in order of time";
     return (
         <>
+            <div class="tools above">
+                {boot.stays.length > 0 ? (
+                    <label>
+                        <input
+                            type="checkbox"
+                            checked={only === "path"}
+                            onChange={event => store.set({ view: event.currentTarget.checked ? "path" : "tracks" })}
+                        />{" "}
+                        path only
+                    </label>
+                ) : null}
+                <Legend store={store} palette={palette} />
+            </div>
             <Canvas
                 label={`${label}. ${layout.lanes.length} tracks. The table below lists the longest spans that are seen.`}
                 contentHeight={layout.height}
