@@ -1,10 +1,34 @@
 // The console beside time: a line leads to its moment in the charts, and a selection leads to the lines of its time.
-import { useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import type { ConsoleLine } from "../data/boot";
 import { atStep, counted } from "../lib/time";
 import { expression, type Selection, type Store } from "../state";
 import { Choice } from "./choice";
 import { type Column, Table } from "./table";
+
+/** The width of the stamps, in em, and the pixels of a row that no character has. */
+const STAMP_EM = 9;
+const EDGES = STAMP_EM * 13 + 26;
+const FONT = "12px ui-monospace, monospace";
+const TAB = 8;
+
+let characterWidth: number | undefined;
+
+/** The width of a character of the console, measured once. */
+function widthOfCharacter(): number {
+    if (characterWidth !== undefined) return characterWidth;
+    const context = document.createElement("canvas").getContext("2d");
+    if (context) context.font = FONT;
+    characterWidth = (context?.measureText("0".repeat(100)).width ?? 720) / 100;
+    return characterWidth;
+}
+
+/** The lines that a line of the console takes when it is wrapped. */
+function linesOf({ text }: Line, width: number): number {
+    const columns = Math.max(Math.floor((width - EDGES) / widthOfCharacter()), 8);
+    const tabs = text.split("\t").length - 1;
+    return Math.ceil((text.length + tabs * (TAB - 1)) / columns);
+}
 
 interface Line extends ConsoleLine {
     readonly no: number;
@@ -13,8 +37,6 @@ interface Line extends ConsoleLine {
 export function Console({ store }: { store: Store }) {
     const { boot, state } = store;
     const find = expression(state.find);
-    // A line is often longer than the view is wide, so the line picked last is shown whole.
-    const [read, setRead] = useState("");
     const log = boot.kernelLog();
     const { source, all: lines } = store.lines();
     const isLog = source === "log";
@@ -26,17 +48,17 @@ export function Console({ store }: { store: Store }) {
     const columns = useMemo(
         (): readonly Column<Line>[] => [
             {
-                name: "line",
-                key: line => line.no,
-                isNumber: false,
-                show: line => <span class={find?.test(line.text) ? "line found" : "line"}>{line.text || " "}</span>,
-            },
-            {
                 name: isLog ? "stamp" : "arrived",
                 key: line => -(line.at ?? 0),
                 show: line => (line.at === undefined ? "" : atStep(line.at, 1e3, boot.unit)),
                 isNumber: true,
-                width: "9em",
+                width: `${STAMP_EM}em`,
+            },
+            {
+                name: "line",
+                key: line => line.no,
+                isNumber: false,
+                show: line => <span class={find?.test(line.text) ? "line found" : "line"}>{line.text || " "}</span>,
             },
         ],
         [find?.source, boot.unit, isLog],
@@ -46,7 +68,6 @@ export function Console({ store }: { store: Store }) {
     const unstamped = lines.filter(line => line.at === undefined).length;
     const matches = find ? lines.filter(line => find.test(line.text)).length : 0;
     const pick = (line: Line): void => {
-        setRead(line.text);
         if (line.at === undefined) return;
         store.set({ selection: ofLine(lines, line.no) });
     };
@@ -83,8 +104,16 @@ export function Console({ store }: { store: Store }) {
                     </button>
                 ) : null}
             </p>
-            {read === "" ? null : <p class="line whole">{read}</p>}
-            <Table label="Console" rows={all} columns={columns} onPick={pick} isPicked={isPicked} inSight={near} />
+            <Table
+                label="Console"
+                rows={all}
+                columns={columns}
+                onPick={pick}
+                isPicked={isPicked}
+                inSight={near}
+                pickedBy={1}
+                linesOf={linesOf}
+            />
         </div>
     );
 }
