@@ -30,6 +30,7 @@ import { canDraw, LakeViews } from "./views/lake";
 import { Memory } from "./views/memory";
 import { Merged } from "./views/merged";
 import { Overview, Strip } from "./views/overview";
+import { Results } from "./views/results";
 import { Timeline } from "./views/timeline";
 import { WhatIf } from "./views/whatif";
 import { Where } from "./views/where";
@@ -258,6 +259,7 @@ function Beside({ store, children }: { store: Store; children: preact.ComponentC
         <div class="beside">
             <div class="chart">{children}</div>
             <div class="below">
+                {store.state.find === "" ? null : <Results store={store} />}
                 <Details store={store} />
             </div>
         </div>

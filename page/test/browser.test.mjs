@@ -345,6 +345,24 @@ test("tracks: whom the boot waited for in a time sums to that time, and leads to
     page.check();
 });
 
+test("search: the results are a list to walk through, and the chart keeps its colours", options, async () => {
+    const page = await open("#view=tracks&find=^initcall%20");
+    const rows = page.locator(".results tbody tr:not([aria-hidden])");
+    const found = Number(/^([\d\s\u202f\u00a0]+)/.exec(await page.locator("#found").innerText())[1].replace(/\D/g, ""));
+    assert.match(await page.locator(".results .note").innerText(), /found; n and N go through them/);
+    assert.ok(found > 2 && (await rows.count()) > 2, `${found} found`);
+    await page.keyboard.press("n");
+    await settled(page);
+    assert.equal(await page.locator(".results tr.picked").count(), 1);
+    const picked = await page.locator(".results tr.picked button").innerText();
+    assert.equal(await page.locator(".details h2").innerText(), picked);
+    await rows.nth(2).locator("button").click();
+    await settled(page);
+    assert.equal(await page.locator(".details h2").innerText(), await rows.nth(2).locator("button").innerText());
+    assert.match(await page.locator(".results .note").innerText(), /^3 of /);
+    page.check();
+});
+
 test("tracks: who types a whole name finds that span first", options, async () => {
     const page = await open("#view=tracks");
     const names = show.initcalls.map(row => row.name);
