@@ -284,20 +284,25 @@ fn cut(name: &str, room: usize) -> String {
     name.chars().take(room - 1).chain(['…']).collect()
 }
 
-/// The colour of a slice: light enough for black text, one hue per kind, grey for waits, the shade by name.
+/// The colour of a slice: light enough for black text, one hue per kind as on the page (page/src/charts/colours.ts), amber
+/// for the run queue, grey for waits, the shade by name.
 fn colour(slice: &Slice, hash: u32) -> (u8, u8, u8) {
     let (r, g, b) = match (slice.label, slice.kind) {
-        (Label::Thread(_), _) => (203, 197, 222),
+        (Label::Thread(_), _) => (233, 231, 225),
         (Label::WaitFor(_) | Label::Wait, _) => (208, 208, 208),
-        (Label::Runqueue, _) => (240, 170, 130),
-        (_, Some(SpanKind::Initcall)) => (140, 190, 235),
-        (_, Some(SpanKind::Level)) => (185, 212, 235),
-        (_, Some(SpanKind::Module | SpanKind::Process)) => (150, 215, 190),
-        (_, Some(SpanKind::Probe | SpanKind::Attach)) => (120, 205, 205),
-        (_, Some(SpanKind::Work)) => (205, 175, 235),
-        (_, Some(SpanKind::Interrupt)) => (240, 150, 160),
-        (_, Some(SpanKind::Stage | SpanKind::Message)) => (240, 215, 140),
-        _ => (245, 190, 120),
+        (Label::Runqueue, _) => (224, 161, 0),
+        (_, Some(SpanKind::Stage)) => (154, 204, 234),
+        (_, Some(SpanKind::Level)) => (175, 199, 212),
+        (_, Some(SpanKind::Initcall)) => (249, 205, 139),
+        (_, Some(SpanKind::Module)) => (218, 169, 197),
+        (_, Some(SpanKind::Process)) => (227, 160, 198),
+        (_, Some(SpanKind::Probe)) => (151, 237, 214),
+        (_, Some(SpanKind::Attach)) => (166, 221, 207),
+        (_, Some(SpanKind::Mount)) => (237, 231, 151),
+        (_, Some(SpanKind::Work)) => (145, 207, 243),
+        (_, Some(SpanKind::Interrupt)) => (240, 169, 148),
+        (_, Some(SpanKind::Message)) => (189, 194, 199),
+        _ => (227, 201, 160),
     };
     let shade = |channel: u8| (u32::from(channel) * (92 + hash % 14) / 100).min(255) as u8;
     (shade(r), shade(g), shade(b))
