@@ -1,8 +1,10 @@
 // Builds the page's application: dist/page.js and dist/page.css, which the program embeds. The workers are bundled first and
-// embedded in the script as text. The page starts them from memory, because it has no other file.
+// embedded in the script as text. The page starts them from memory, because it has no other file. The script is compressed: what
+// remains as text unpacks and starts it.
 
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
-import { build } from "esbuild";
+import { deflateSync } from "node:zlib";
+import { build, transform } from "esbuild";
 
 const common = { bundle: true, format: "iife", target: "es2022", minify: true, write: false, charset: "utf8", legalComments: "none" };
 
@@ -15,9 +17,18 @@ const page = await build({
     jsx: "automatic",
     jsxImportSource: "preact",
     define: { WORKER: JSON.stringify(worker.outputFiles[0].text), WHAT_IF_WORKER: JSON.stringify(whatIf.outputFiles[0].text) },
-    // Preact's licence demands this notice.
-    banner: { js: `/* This has Preact in it (https://preactjs.com):\n\n${await readFile("node_modules/preact/LICENSE", "utf8")}*/` },
 });
+// Preact's licence demands this notice.
+const notice = `/* This has Preact in it (https://preactjs.com):\n\n${await readFile("node_modules/preact/LICENSE", "utf8")}*/\n`;
+
+/** The script that unpacks another one and runs it, by the same nonce. */
+async function packed(text) {
+    const [{ code }, script] = [
+        await transform(await readFile("src/unpack.js", "utf8"), { minify: true }),
+        deflateSync(text, { level: 9 }),
+    ];
+    return `${notice}const PACKED="${script.toString("base64")}";${code}`;
+}
 
 await mkdir("dist", { recursive: true });
 for (const file of page.outputFiles) {
@@ -25,7 +36,8 @@ for (const file of page.outputFiles) {
     if (/<\/(script|style)/i.test(file.text)) {
         throw new Error(`${name} would end the element that it is put in`);
     }
-    await writeFile(`${name}.new`, file.text);
+    const text = name.endsWith(".js") ? await packed(file.text) : file.text;
+    await writeFile(`${name}.new`, text);
     await rename(`${name}.new`, name);
-    console.log(`${name}: ${(file.contents.length / 1000).toFixed(1)} kB`);
+    console.log(`${name}: ${(text.length / 1000).toFixed(1)} kB, ${(file.contents.length / 1000).toFixed(1)} kB before packing`);
 }

@@ -14,10 +14,6 @@ declare const WORKER: string;
 const PARTS = 'script[type="application/x-bootscope"]';
 
 export function load(store: Store): void {
-    if (typeof DecompressionStream === "undefined") {
-        store.wrong.push("This browser cannot unpack the data (it has no DecompressionStream): the tables of the page are all there is.");
-        return store.changed();
-    }
     const worker = new Worker(URL.createObjectURL(new Blob([WORKER], { type: "text/javascript" })));
     let [sent, read, isOver, isStopped] = [0, 0, false, false];
     const isViewRequested = new URLSearchParams(location.hash.slice(1)).has("view");
