@@ -30,6 +30,7 @@ const READ: &[(&str, &str)] = &[
     ("benchmark/tree.rs", "changes as the user writes them"),
     ("benchmark/tree/kconfig.rs", "Kconfig's language, and a configuration's values"),
     ("evidence/formats/android_events.rs", "events of Android's boot"),
+    ("evidence/formats/firmware_images.rs", "firmware-images.txt, and modules of EDK2"),
     ("evidence/formats/bootstage.rs", "numbers of a device tree"),
     ("evidence/formats/stacks.rs", "frames of folded stacks, and DTrace's"),
     ("evidence/formats/vmm_log.rs", "lines of Firecracker's log and of cloud-hypervisor's"),

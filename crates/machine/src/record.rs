@@ -156,8 +156,8 @@ fn begin<'a>(
         observer.want(&request);
     }
     let mut watch = Watch::new(options, &prepared.profile, awaited_line(options), channel, vm, writer, observer)?;
-    if plugin.is_some() {
-        watch.look_for_firmware(&options.guest);
+    if let Some(executions) = first_executions.as_ref().and_then(|partial| File::open(partial.path()).ok()) {
+        watch.look_for_firmware(&options.guest, executions);
     }
     watch.look_for(&options.guest.until, port, prepared.trace.as_ref().and_then(TraceImage::tasks));
     if let Some(plan) = prepared.plan.take() {

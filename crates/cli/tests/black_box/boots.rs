@@ -15,3 +15,4 @@ mod sampled;
 mod second_kernel;
 mod serial_boards;
 mod u_boot;
+mod uefi;

@@ -12,7 +12,7 @@ pub(crate) const FILE: &str = "firmware-images.txt";
 /// The modules of EDK2 that begin a phase (Platform Initialization Specification 1.8, volumes 1 and 2), and the word for a loader.
 const BEGIN_PHASES: [(&str, Phase); 3] =
     [("PeiCore", Phase::UefiPei), ("DxeCore", Phase::UefiDxe), ("BdsDxe", Phase::UefiBds)];
-const APPLICATION: &str = "application";
+const IN_NO_VOLUME: &str = "application";
 
 /// Programs by address, without overlap.
 #[derive(Clone, Debug, Default)]
@@ -69,7 +69,7 @@ fn row(line: &[u8]) -> Option<Row> {
     let name = words.next().map_or_else(|| format!("firmware's image at {first:#x}"), str::to_owned);
     let is_loader = match words.next() {
         None => false,
-        Some(APPLICATION) => true,
+        Some(IN_NO_VOLUME) => true,
         Some(_) => return None,
     };
     let module = || BEGIN_PHASES.iter().find(|(module, _)| *module == name).map(|(_, phase)| *phase);

@@ -1,29 +1,31 @@
-//! Finds the programs of UEFI firmware in a guest's memory by their headers: PE images, and TE images, whose header is shortened.
+//! Finds the programs of UEFI firmware in a guest's memory, while they run, by their headers: PE images, and TE images, whose header is
+//! shortened.
 //!
-//! Format: Microsoft's PE specification; Platform Initialization Specification 1.8, volume 1, section 15 (TE). Firmware relocates an image
-//! when it loads it, and changes of its header only the base. So the header tells which module of a [volume](super::firmware_volume) an
-//! image is, and the volume has its name. Programs from disk are in no volume. They are named by their section `.sbat`, or by the file
-//! that their linker wrote debug information to.
-//!
-//! A header is no proof: a file that was read but not started looks alike. Nothing runs there, so such an entry names nothing.
+//! Format: Microsoft's PE specification; Platform Initialization Specification 1.8, volume 1, section 15 (TE). Code that ran for the first
+//! time belongs to the program whose header is nearest before it. Firmware relocates an image when it loads it, and changes of its header
+//! only the base. So the header tells which module of a [volume](super::firmware_volume) an image is, and the volume has its name. Programs
+//! from disk are in no volume. They are named by their sections `.sdmagic` and `.sbat`, or by the file that their linker wrote debug
+//! information to.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::ops::Range;
 
 use arch::FirmwarePlace;
 
-use super::sweep::sweep;
 use super::{Extent, PhysicalMemory, firmware_volume, host_size};
 
-/// Upper bounds for the entries that are kept. EDK2 loads about 150 images.
+/// Upper bound for the images that are kept. EDK2 loads about 150.
 const MAX_IMAGES: usize = 4096;
-const MAX_VOLUMES: usize = 256;
 /// Upper bound for an image: a kernel with its initrd in one file is the largest.
 const MAX_IMAGE_BYTES: u64 = 4 << 30;
 /// No header is longer.
 const HEAD_BYTES: usize = 4096;
-const PAGE_BYTES: usize = 4096;
+const PAGE_BYTES: u64 = 4096;
+/// The distance from code to its image's header: the largest modules of EDK2 have 640 KiB, and a loader's code is at its start.
+const MAX_DISTANCE_BYTES: u64 = 1 << 20;
+/// Upper bound for searches that find nothing sure. Each reads [`MAX_DISTANCE_BYTES`].
+const MAX_UNSURE: usize = 4096;
 
 const MACHINES: [u16; 5] = [0x014c, 0x8664, 0xaa64, 0x01c2, 0x5064];
 /// Magic numbers of a Linux kernel, which is a stage of the boot and not a program of firmware: x86's setup header, `Image` of arm64 and
@@ -32,7 +34,7 @@ const LINUX: [(usize, &[u8; 4]); 3] = [(0x202, b"HdrS"), (0x38, b"ARM\x64"), (0x
 /// The subsystem of an application, such as a loader.
 const APPLICATION: u16 = 10;
 /// Subsystems of UEFI programs: application, boot driver, runtime driver, driver in ROM.
-const SUBSYSTEMS: std::ops::RangeInclusive<u16> = 10..=13;
+const SUBSYSTEMS: std::ops::RangeInclusive<u16> = APPLICATION..=13;
 
 /// An image in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +42,8 @@ struct Image {
     range: Range<u64>,
     /// Its header as it was before it was loaded: without base and checksum.
     header: Vec<u8>,
-    /// True if its header says that it was loaded where it lies. A file that was only read has another base.
+    /// True if its header says that it was loaded where it lies. A file that was only read has another base, and so has a program that
+    /// another loader than the firmware's loaded.
     is_at_its_base: bool,
     /// True for an application, which is not a driver.
     is_application: bool,
@@ -48,80 +51,59 @@ struct Image {
     own_name: Option<String>,
 }
 
-/// The images that were seen so far.
-#[derive(Debug)]
+/// The images that ran so far.
+#[derive(Debug, Default)]
 pub(crate) struct EfiImages {
-    images: Disjoint,
+    /// Images that do not overlap, by first address.
+    images: BTreeMap<u64, Image>,
     /// Names by header.
     names: HashMap<Vec<u8>, String>,
-    /// The volumes that were read.
-    volumes: BTreeSet<u64>,
-    reads_left: usize,
-}
-
-impl Default for EfiImages {
-    fn default() -> EfiImages {
-        let (images, names, volumes) = (Disjoint::default(), HashMap::new(), BTreeSet::new());
-        EfiImages { images, names, volumes, reads_left: firmware_volume::MAX_READS }
-    }
+    /// Pages of code that is in no image, or in one that may be a file that was only read.
+    unsure: HashSet<u64>,
 }
 
 impl EfiImages {
-    /// Looks through all touched memory. Linear in its size.
-    pub(crate) fn look(&mut self, memory: &dyn PhysicalMemory) {
-        let mut volumes = Vec::new();
-        let mut images = Vec::new();
-        sweep(memory, HEAD_BYTES as u64, |phys, bytes| {
-            let signatures = memchr::memmem::find_iter(bytes, firmware_volume::SIGNATURE);
-            volumes.extend(signatures.filter_map(|at| (phys + at as u64).checked_sub(firmware_volume::SIGNATURE_AT)));
-            let skip = host_size(phys.wrapping_neg()) % PAGE_BYTES;
-            images.extend(
-                (skip..bytes.len()).step_by(PAGE_BYTES).filter_map(|at| pe(memory, phys + at as u64, &bytes[at..])),
-            );
-            images.extend(memchr::memmem::find_iter(bytes, b"VZ").filter_map(|at| te(phys + at as u64, &bytes[at..])));
-            volumes.len() < MAX_VOLUMES && images.len() < MAX_IMAGES
-        });
-        for volume in volumes {
-            self.take_volume(memory, volume);
-        }
-        // Where two claim the same place, the one that was loaded there has it. An image inside another is its data.
-        images.sort_by_key(|image| (!image.is_at_its_base, image.range.start));
-        let mut seen = Disjoint::default();
-        images.into_iter().for_each(|image| seen.add(image));
-        for image in seen.0.into_values() {
-            self.take(image);
-        }
-    }
-
-    /// Takes the modules of the volume at this address, if it is new.
-    fn take_volume(&mut self, memory: &dyn PhysicalMemory, start: u64) {
-        if self.volumes.len() >= MAX_VOLUMES || !self.volumes.insert(start) {
-            return;
-        }
-        for module in firmware_volume::modules(memory, start, &mut self.reads_left) {
-            let mut head = vec![0; HEAD_BYTES.min(host_size(module.image.end - module.image.start))];
-            if memory.read_at(module.image.start, &mut head).is_err() {
+    /// Begins with the modules of the firmware's file: names of all, and those that run in the ROM itself.
+    pub(crate) fn of(rom: &Rom) -> EfiImages {
+        let mut images = EfiImages::default();
+        for (is_packed, module) in firmware_volume::modules(rom.extent[0].phys, &rom.bytes) {
+            let Some(mut image) = te(module.at, &module.image).or_else(|| pe(None, module.at, &module.image)) else {
                 continue;
+            };
+            images.names.entry(image.header.clone()).or_insert(module.name);
+            if !is_packed {
+                image.range.end = image.range.end.min(module.at + module.image.len() as u64);
+                image.is_at_its_base = true;
+                images.add(image);
             }
-            let image = te(module.image.start, &head).or_else(|| pe(memory, module.image.start, &head));
-            if let Some(mut image) = image {
-                image.range.end = image.range.end.min(module.image.end);
-                image.is_at_its_base = false;
-                self.names.entry(image.header.clone()).or_insert(module.name);
-                self.take(image);
-            }
+        }
+        images
+    }
+
+    /// Takes the image of code that ran for the first time, if it is not known yet. Reads at most [`MAX_DISTANCE_BYTES`].
+    pub(crate) fn ran(&mut self, memory: &dyn PhysicalMemory, address: u64) {
+        let page = address / PAGE_BYTES;
+        let known = self.images.range(..=address).next_back().filter(|(_, image)| image.range.end > address);
+        let is_sure = known.is_some_and(|(_, image)| image.is_at_its_base);
+        if is_sure || self.unsure.len() >= MAX_UNSURE || self.unsure.contains(&page) {
+            return;
+        }
+        let found = around(memory, address);
+        if !found.as_ref().is_some_and(|image| image.is_at_its_base) {
+            self.unsure.insert(page);
+        }
+        if let Some(image) = found.filter(|found| known.is_none_or(|(_, image)| image != found)) {
+            self.add(image);
         }
     }
 
-    /// Keeps an image. It replaces earlier ones that it overlaps, except those that were loaded there if it was not.
-    fn take(&mut self, image: Image) {
-        let others = self.images.overlapping(&image.range);
-        if !image.is_at_its_base && others.iter().any(|at| self.images.0[at].is_at_its_base) {
-            return;
-        }
-        others.iter().for_each(|at| drop(self.images.0.remove(at)));
-        if self.images.0.len() < MAX_IMAGES {
-            self.images.add(image);
+    /// Adds an image. It replaces earlier ones whose place it took.
+    fn add(&mut self, image: Image) {
+        let before_its_end = self.images.range(..image.range.end).rev();
+        let others = before_its_end.take_while(|(_, other)| other.range.end > image.range.start).map(|(at, _)| *at);
+        others.collect::<Vec<u64>>().iter().for_each(|at| drop(self.images.remove(at)));
+        if self.images.len() < MAX_IMAGES {
+            self.images.insert(image.range.start, image);
         }
     }
 
@@ -138,27 +120,30 @@ impl EfiImages {
                 (None, None) => format!("{line}\n"),
             }
         };
-        (!self.images.0.is_empty()).then(|| self.images.0.values().map(line).collect())
+        (!self.images.is_empty()).then(|| self.images.values().map(line).collect())
     }
 }
 
-/// Images that do not overlap, by first address.
-#[derive(Debug, Default)]
-struct Disjoint(BTreeMap<u64, Image>);
-
-impl Disjoint {
-    /// The first addresses of those that overlap a range.
-    fn overlapping(&self, range: &Range<u64>) -> Vec<u64> {
-        let before_its_end = self.0.range(..range.end).rev();
-        before_its_end.take_while(|(_, other)| other.range.end > range.start).map(|(at, _)| *at).collect()
-    }
-
-    /// Adds an image if it overlaps no other.
-    fn add(&mut self, image: Image) {
-        if self.overlapping(&image.range).is_empty() {
-            self.0.insert(image.range.start, image);
-        }
-    }
+/// The image whose header is nearest before an address, and which has that address.
+fn around(memory: &dyn PhysicalMemory, address: u64) -> Option<Image> {
+    let extent = memory.extents().iter().map(Extent::range).find(|range| range.contains(&address))?;
+    let page = address - address % PAGE_BYTES;
+    let from = page.saturating_sub(MAX_DISTANCE_BYTES).max(extent.start);
+    let to = page.saturating_add(HEAD_BYTES as u64).min(extent.end);
+    let mut bytes = vec![0; host_size(to - from)];
+    memory.read_at(from, &mut bytes).ok()?;
+    let until = host_size(address - from) + 1;
+    let has_it = |image: &Image| image.range.contains(&address);
+    let before = &bytes[..until];
+    let nearest = |signature, image: &dyn Fn(usize) -> Option<Image>| {
+        memchr::memmem::rfind_iter(before, signature).find_map(|at| image(at).filter(has_it))
+    };
+    let te_at = nearest(b"VZ", &|at| te(from + at as u64, &bytes[at..]));
+    let is_page = |at: usize| (from + at as u64) % PAGE_BYTES == 0;
+    let pe_at = nearest(b"MZ", &|at| {
+        pe(Some(memory), from + at as u64, &bytes[at..]).filter(|image| image.is_at_its_base || is_page(at))
+    });
+    te_at.into_iter().chain(pe_at).max_by_key(|image| image.range.start)
 }
 
 /// The ROM that holds the firmware's file.
@@ -193,8 +178,8 @@ impl PhysicalMemory for Rom {
     }
 }
 
-/// Reads the PE image whose header is in `head`, and which lies at `start`.
-fn pe(memory: &dyn PhysicalMemory, start: u64, head: &[u8]) -> Option<Image> {
+/// Reads the PE image whose header begins `head`, and which lies at `start`. Its own name is looked for in `memory`.
+fn pe(memory: Option<&dyn PhysicalMemory>, start: u64, head: &[u8]) -> Option<Image> {
     let head = Bytes(head.get(..head.len().min(HEAD_BYTES))?);
     let is_linux = LINUX.iter().any(|(at, magic)| head.u32(*at) == Some(u32::from_le_bytes(**magic)));
     if head.u16(0)? != u16::from_le_bytes(*b"MZ") || is_linux {
@@ -226,7 +211,7 @@ fn pe(memory: &dyn PhysicalMemory, start: u64, head: &[u8]) -> Option<Image> {
     let section = |name: &[u8]| {
         let at = (0..sections).map(|i| table + i * 40).find(|&at| head.0[at..].starts_with(name))?;
         let mut content = [0; 512];
-        memory.read_at(start.checked_add(u64::from(head.u32(at + 12)?))?, &mut content).ok().map(|()| content)
+        memory?.read_at(start.checked_add(u64::from(head.u32(at + 12)?))?, &mut content).ok().map(|()| content)
     };
     let own_name = section(b".sdmagic")
         .and_then(|content| systemds_name(&content))
@@ -234,7 +219,7 @@ fn pe(memory: &dyn PhysicalMemory, start: u64, head: &[u8]) -> Option<Image> {
         .or_else(|| {
             let debug = optional + if is_long { 112 } else { 96 } + 6 * 8;
             let has_debug = debug + 8 <= table;
-            debug_name(memory, start, head.u32(debug).filter(|_| has_debug)?)
+            debug_name(memory?, start, head.u32(debug).filter(|_| has_debug)?)
         });
     let is_application = head.u16(optional + 68)? == APPLICATION;
     Some(Image { range, header, is_at_its_base, is_application, own_name })
@@ -260,13 +245,9 @@ fn te(start: u64, head: &[u8]) -> Option<Image> {
     }
     header[16..24].fill(0);
     let bytes = end.checked_sub(stripped).filter(|bytes| *bytes > 0)?;
-    Some(Image {
-        range: start..start.checked_add(bytes)?,
-        header,
-        is_at_its_base: true,
-        is_application: false,
-        own_name: None,
-    })
+    let range = start..start.checked_add(bytes)?;
+    // The signature and the machine together do not occur by chance.
+    Some(Image { range, header, is_at_its_base: true, is_application: false, own_name: None })
 }
 
 /// The program's name in its `.sbat`: lines of comma-separated values, of which the first names the format
@@ -392,32 +373,43 @@ mod tests {
         [volume, content, vec![0xff; 64]].concat()
     }
 
-    fn list(memory: &Memory) -> String {
-        let mut images = EfiImages::default();
-        images.look(memory);
+    /// The list after code at these addresses ran.
+    fn list(mut images: EfiImages, memory: &Memory, addresses: &[u64]) -> String {
+        addresses.iter().for_each(|&address| images.ran(memory, address));
         images.list().unwrap_or_default()
+    }
+
+    fn rom(files: &[Vec<u8>]) -> EfiImages {
+        EfiImages::of(&Rom::new(FirmwarePlace::StartsAt(0x10_0000), volume(files)).unwrap())
     }
 
     #[test]
     fn an_image_has_the_name_that_its_volume_gives() {
-        let mut memory = Memory::new(0, 4 << 20);
         let fat = pe_header(0, 0x1000, b".text\0", 1);
-        memory.put(
-            0x20_0000,
-            &volume(&[file(0xf0, &[0; 100]), named(0x10, &fat, "Fat"), named(0x12, &te_header(0x1b8), "PlatformPei")]),
-        );
+        let images =
+            rom(&[file(0xf0, &[0; 100]), named(0x10, &fat, "Fat"), named(0x12, &te_header(0x1b8), "PlatformPei")]);
+        let in_rom = images.list().unwrap();
+        assert!(in_rom.contains(" 400 Fat\n") && in_rom.contains(" 50 PlatformPei\n"), "{in_rom}");
+        let mut memory = Memory::new(0x20_0000, 4 << 20);
         // Loaded: the base is another one.
         memory.put(0x30_0000, &pe_header(0x30_0000, 0x1000, b".text\0", 0));
         // The header of a TE image lies behind the place of the bytes that were stripped.
         memory.put(0x31_0000 + 0x1b8 - 40, &te_header(0x1b8));
         memory.put(0x32_0000, &pe_header(0, 0x2000, b".text\0", 0));
-        let text = list(&memory);
-        let names: Vec<&str> = text.lines().filter_map(|line| line.split(' ').next_back()).collect();
-        assert_eq!(names, ["Fat", "PlatformPei", "Fat", "PlatformPei", "2000"], "{text}");
-        assert!(
-            text.contains("0000000000300000 1000 Fat\n") && text.contains("0000000000310190 5b0 PlatformPei\n"),
-            "{text}"
-        );
+        let text = list(images, &memory, &[0x30_0fff, 0x30_1000, 0x31_0300, 0x32_1800, 0x38_0000]);
+        let expected = "0000000000300000 1000 Fat\n0000000000310190 5b0 PlatformPei\n0000000000320000 2000\n";
+        assert_eq!(text, in_rom + expected);
+    }
+
+    #[test]
+    fn compressed_volumes_are_read() {
+        let inner = volume(&[named(0x10, &pe_header(0, 0x1000, b".text\0", 1), "Fat")]);
+        let packed = crate::packed::testing::packed(&inner, "xz", &["--format=lzma", "-c"]);
+        let guided = section(2, &[&[9; 16][..], &[24, 0, 1, 0], &packed].concat());
+        let mut memory = Memory::new(0x20_0000, 1 << 20);
+        memory.put(0x28_0000, &pe_header(0x28_0000, 0x1000, b".text\0", 0));
+        let text = list(rom(&[file(11, &guided)]), &memory, &[0x28_0800]);
+        assert_eq!(text, "0000000000280000 1000 Fat\n");
     }
 
     #[test]
@@ -428,55 +420,74 @@ mod tests {
         memory.put(0x1_0300, b"sbat,1,SBAT Version,sbat,1,https://\nshim,4,UEFI shim,shim,1,https://\n");
         memory.put(0x2_0000, &pe_header(0, 0x1000, b".sdmagic", 0));
         memory.put(0x2_0300, b"#### LoaderInfo: systemd-stub 252.39-1 ####\0");
-        assert_eq!(list(&memory), "0000000000010000 1000 shim application\n0000000000020000 1000 systemd-stub\n");
+        let text = list(EfiImages::default(), &memory, &[0x1_0400, 0x2_0400]);
+        assert_eq!(text, "0000000000010000 1000 shim application\n0000000000020000 1000 systemd-stub\n");
     }
 
     #[test]
-    fn an_image_inside_another_is_data_but_in_a_file_that_was_only_read() {
+    fn the_nearest_header_before_the_code_is_its_own_but_a_kernels_is_none() {
         let mut memory = Memory::new(0, 1 << 20);
-        memory.put(0x1_0000, &pe_header(0x1_0000, 0x4000, b".text\0", 0));
-        memory.put(0x1_1000, &pe_header(0, 0x1000, b".text\0", 0));
-        memory.put(0x4_0000, &pe_header(0, 0x4000, b".text\0", 0));
-        memory.put(0x4_2000, &pe_header(0x4_2000, 0x1000, b".text\0", 0));
-        memory.put(0x8_0000, &pe_header(0x8_0000, 0x1000, b".text\0", 0));
+        memory.put(0x1_0000, &pe_header(0, 0x9000, b".text\0", 0));
+        memory.put(0x1_2000, &pe_header(0, 0x800, b".text\0", 0));
+        memory.put(0x8_0000, &pe_header(0, 0x1000, b".text\0", 0));
         memory.put(0x8_0202, b"HdrS");
-        assert_eq!(list(&memory), "0000000000010000 4000\n0000000000042000 1000\n");
+        assert_eq!(list(EfiImages::default(), &memory, &[0x1_2100, 0x8_0400]), "0000000000012000 800\n");
+        assert_eq!(list(EfiImages::default(), &memory, &[0x1_2900]), "0000000000010000 9000\n");
     }
 
     #[test]
-    fn what_lies_there_now_counts() {
+    fn a_file_that_was_only_read_gives_way() {
+        let mut memory = Memory::new(0, 1 << 20);
+        memory.put(0x1_0000, &pe_header(0, 0x9000, b".text\0", 0));
+        memory.put(0x1_0818, &pe_header(0, 0x9000, b".text\0", 0));
+        memory.put(0x1_4000, &pe_header(0x1_4000, 0x1000, b".text\0", 0));
+        assert_eq!(list(EfiImages::default(), &memory, &[0x1_2800, 0x1_4800]), "0000000000014000 1000\n");
+    }
+
+    #[test]
+    fn what_ran_there_last_counts() {
         let mut memory = Memory::new(0, 1 << 20);
         let mut images = EfiImages::default();
         memory.put(0x1_0000, &pe_header(0, 0x3000, b".text\0", 0));
-        images.look(&memory);
+        images.ran(&memory, 0x1_0800);
         memory.put(0x1_0000, &[0; 0x400]);
-        memory.put(0x1_2000, &pe_header(0, 0x800, b".text\0", 0));
-        images.look(&memory);
-        assert_eq!(images.list().unwrap(), "0000000000012000 800\n");
+        memory.put(0x1_2000, &pe_header(0, 0x1800, b".text\0", 0));
+        images.ran(&memory, 0x1_3100);
+        assert_eq!(images.list().unwrap(), "0000000000012000 1800\n");
     }
 
     #[test]
     fn a_rom_ends_where_the_architecture_says() {
-        let rom = Rom::new(FirmwarePlace::EndsAt(1 << 32), te_header(0x1b8)).unwrap();
-        let mut images = EfiImages::default();
-        images.look(&rom);
-        assert_eq!(images.list().unwrap(), "00000000ffffffb0 5b0\n");
-        assert!(
-            Rom::new(FirmwarePlace::EndsAt(4), vec![0; 5]).is_none()
-                && Rom::new(FirmwarePlace::StartsAt(0), vec![]).is_none()
-        );
+        let file = volume(&[named(0x12, &te_header(0x1b8), "SecMain")]);
+        let start = (1 << 32) - file.len() as u64;
+        let rom = Rom::new(FirmwarePlace::EndsAt(1 << 32), file).unwrap();
+        let place = start + 72 + 24 + 4;
+        assert_eq!(EfiImages::of(&rom).list().unwrap(), format!("{place:016x} 50 SecMain\n"));
+        let none = [Rom::new(FirmwarePlace::EndsAt(4), vec![0; 5]), Rom::new(FirmwarePlace::StartsAt(0), vec![])];
+        assert!(none.iter().all(Option::is_none));
     }
 
     proptest! {
         /// Signatures with anything around them are no harm, and names are harmless.
         #[test]
         fn no_memory_panics(bytes in proptest::collection::vec(any::<u8>(), 0..600), at in 0u64..0x2000, kind in 0..4) {
-            let start = [&b"MZ"[..], b"VZ\x64\x86", b"_FVH", b""][kind as usize];
+            let start = [&b"MZ"[..], b"VZ\x64\x86", b"", b""][kind as usize];
             let mut memory = Memory::new(0, 0x4000);
             memory.put(0x1000 + at / 64 * 64, &[start, &bytes].concat());
-            for line in list(&memory).lines() {
+            let text = list(EfiImages::default(), &memory, &[0x1000, 0x1080, 0x2400, 0x3fff, 0x4000, u64::MAX]);
+            for line in text.lines() {
                 prop_assert!(matches!(line.split(' ').count(), 2..=4) && line.is_ascii());
             }
+        }
+
+        #[test]
+        fn no_firmware_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200), cut in 0usize..700, at in 0usize..600) {
+            let mut file = volume(&[named(0x10, &pe_header(0, 0x1000, b".text\0", 1), "Fat"), file(11, &section(2, &bytes))]);
+            let at = at.min(file.len() - 1);
+            let end = (at + bytes.len()).min(file.len());
+            file[at..end].copy_from_slice(&bytes[..end - at]);
+            file.truncate(cut.max(1));
+            let _ = EfiImages::of(&Rom::new(FirmwarePlace::StartsAt(0), file).unwrap()).list();
         }
     }
 }

@@ -1,26 +1,30 @@
-//! Firmware volumes: the modules that UEFI firmware carries, by name, and where each one's image lies.
+//! Firmware volumes: the modules that a file of UEFI firmware carries, by name, and their images.
 //!
 //! Format: Platform Initialization Specification 1.8, volume 3, chapters 2 and 3. A volume has a header with the signature `_FVH`, then
-//! files; a file has sections; one section is the image, another the name. Compressed sections are not unpacked: firmware unpacks them
-//! into a volume in RAM, which is found there.
+//! files; a file has sections; one section is the image, another the name. A section can have volumes in it, compressed or not. Of
+//! compressions, LZMA is read, which EDK2 uses.
 
 use std::ops::Range;
 
-use super::PhysicalMemory;
+use crate::packed;
 
-/// Signature in a volume's header, and its distance from the volume's start.
-pub(super) const SIGNATURE: &[u8; 4] = b"_FVH";
-pub(super) const SIGNATURE_AT: u64 = 40;
+const SIGNATURE: &[u8; 4] = b"_FVH";
+const SIGNATURE_AT: usize = 40;
+const VOLUME_HEADER_BYTES: usize = 56;
+/// Upper bound for the files and sections that are read: EDK2 has about 150 files of at most eight sections.
+const MAX_READS: usize = 1 << 16;
+/// Upper bound for what a section unpacks to. EDK2's has 15 MiB.
+const MAX_UNPACKED_BYTES: u64 = 64 << 20;
+/// Sections in sections: a volume in a compressed one in a volume.
+const MAX_DEPTH: usize = 4;
+const MAX_NAME_BYTES: usize = 256;
 
-/// Upper bound for the files and sections that are read of all volumes: EDK2's have about 150 files of at most eight sections.
-pub(super) const MAX_READS: usize = 1 << 16;
-const MAX_NAME_BYTES: u64 = 256;
-
-const FILE_HEADER_BYTES: u64 = 24;
+const FILE_HEADER_BYTES: usize = 24;
 const LARGE_FILE_HEADER_BYTES: usize = 32;
 const LARGE_FILE: u8 = 1;
 const PADDING_FILE: u8 = 0xf0;
 /// Types of sections.
+const GUID_DEFINED: u8 = 0x02;
 const PE32: u8 = 0x10;
 const TE: u8 = 0x12;
 const USER_INTERFACE: u8 = 0x15;
@@ -29,78 +33,105 @@ const USER_INTERFACE: u8 = 0x15;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Module {
     pub(super) name: String,
-    /// The place of the image's bytes in memory.
-    pub(super) image: Range<u64>,
+    /// The address of the image, if the file lies at its place; without meaning for a packed one.
+    pub(super) at: u64,
+    pub(super) image: Vec<u8>,
 }
 
-/// The modules of the volume at `start`; none if there is no volume. Takes what it reads from `reads_left`.
-pub(super) fn modules(memory: &dyn PhysicalMemory, start: u64, reads_left: &mut usize) -> Vec<Module> {
-    let Some(header) = read::<56>(memory, start) else { return Vec::new() };
-    let length = u64::from_le_bytes(field(&header, 32));
-    let header_bytes = u64::from(u16::from_le_bytes(field(&header, 48)));
-    let extended_at = u64::from(u16::from_le_bytes(field(&header, 52)));
-    let Some(end) = start.checked_add(length) else { return Vec::new() };
-    if header[40..44] != *SIGNATURE || header_bytes < 56 || header_bytes > length {
-        return Vec::new();
+/// The modules of all volumes in a firmware's file that begins at address `start`; with each, true if it is packed.
+pub(super) fn modules(start: u64, file: &[u8]) -> Vec<(bool, Module)> {
+    let mut found = Found { modules: Vec::new(), reads_left: MAX_READS };
+    found.volumes(start, file, 0);
+    found.modules
+}
+
+struct Found {
+    modules: Vec<(bool, Module)>,
+    reads_left: usize,
+}
+
+impl Found {
+    /// Reads the volumes in `bytes`. A volume inside another is found by itself.
+    fn volumes(&mut self, start: u64, bytes: &[u8], depth: usize) {
+        for at in memchr::memmem::find_iter(bytes, SIGNATURE) {
+            if let Some(at) = at.checked_sub(SIGNATURE_AT) {
+                self.volume(start.saturating_add(at as u64), &bytes[at..], depth);
+            }
+        }
     }
-    let mut at = start + header_bytes;
-    if extended_at > 0 {
-        let size = read::<4>(memory, start + extended_at + 16).map_or(0, u32::from_le_bytes);
-        at = start + extended_at + u64::from(size);
+
+    fn volume(&mut self, start: u64, bytes: &[u8], depth: usize) {
+        let Some(header) = bytes.get(..VOLUME_HEADER_BYTES) else { return };
+        let length = usize::try_from(u64::from_le_bytes(field(header, 32))).unwrap_or(usize::MAX).min(bytes.len());
+        let mut at = usize::from(u16::from_le_bytes(field(header, 48)));
+        let extended_at = usize::from(u16::from_le_bytes(field(header, 52)));
+        if let Some(size) = bytes.get(extended_at + 16..extended_at + 20).filter(|_| extended_at > 0) {
+            at = extended_at.saturating_add(u32::from_le_bytes(field(size, 0)) as usize);
+        }
+        while self.reads_left > 0 {
+            self.reads_left -= 1;
+            at = at.next_multiple_of(8);
+            let Some(file) = file(&bytes[..length], at) else { break };
+            at = file.end;
+            self.file(start, bytes, file, depth);
+        }
     }
-    let mut found = Vec::new();
-    while *reads_left > 0 {
-        *reads_left -= 1;
-        at = start + (at - start).next_multiple_of(8);
-        let Some(file) = file(memory, at, end) else { break };
-        found.extend(module(memory, &file, reads_left));
-        at = file.end;
+
+    /// Takes the image and the name among a file's sections, and looks into compressed ones.
+    fn file(&mut self, start: u64, bytes: &[u8], file: Range<usize>, depth: usize) {
+        let (mut image, mut name) = (None, None);
+        let mut at = file.start;
+        while self.reads_left > 0 {
+            self.reads_left -= 1;
+            let Some(header) = bytes[..file.end].get(at..).and_then(|rest| rest.get(..8)) else { break };
+            let (size, header_bytes) = match size24(&header[0..3]) {
+                0xff_ffff => (u32::from_le_bytes(field(header, 4)) as usize, 8),
+                size => (size, 4),
+            };
+            let Some(end) = at.checked_add(size).filter(|end| *end <= file.end && size >= header_bytes) else { break };
+            match header[3] {
+                PE32 | TE => image = image.or(Some(at + header_bytes..end)),
+                USER_INTERFACE => name = name.or_else(|| text(&bytes[at + header_bytes..end])),
+                GUID_DEFINED => self.guided(&bytes[at..end], header_bytes, depth),
+                _ => {}
+            }
+            at = file.start + (end - file.start).next_multiple_of(4);
+        }
+        if let (Some(name), Some(image)) = (name, image) {
+            let module = Module { name, at: start.saturating_add(image.start as u64), image: bytes[image].to_vec() };
+            self.modules.push((depth > 0, module));
+        }
     }
-    found
+
+    /// Looks into a section that is compressed.
+    fn guided(&mut self, section: &[u8], header_bytes: usize, depth: usize) {
+        let Some(offset) = section.get(header_bytes + 16..header_bytes + 18) else { return };
+        let content = section.get(usize::from(u16::from_le_bytes(field(offset, 0)))..).unwrap_or_default();
+        let is_packed = packed::Compression::of(content) == packed::Compression::Lzma && depth < MAX_DEPTH;
+        if let Some((bytes, _)) = is_packed.then(|| packed::content(content, MAX_UNPACKED_BYTES).ok()).flatten() {
+            self.volumes(0, &bytes, depth + 1);
+        }
+    }
 }
 
 /// The content of the file at `at`, behind its header. An erased place, which ends the volume, is no file.
-fn file(memory: &dyn PhysicalMemory, at: u64, end: u64) -> Option<Range<u64>> {
-    let header = read::<LARGE_FILE_HEADER_BYTES>(memory, at)?;
+fn file(volume: &[u8], at: usize) -> Option<Range<usize>> {
+    let header = volume.get(at..)?.get(..LARGE_FILE_HEADER_BYTES)?;
     let is_large = header[19] & LARGE_FILE != 0;
     let (header_bytes, size) = match is_large {
-        true => (LARGE_FILE_HEADER_BYTES as u64, u64::from_le_bytes(field(&header, 24))),
+        true => (LARGE_FILE_HEADER_BYTES, usize::try_from(u64::from_le_bytes(field(header, 24))).ok()?),
         false => (FILE_HEADER_BYTES, size24(&header[20..23])),
     };
-    let file_end = at.checked_add(size).filter(|file_end| *file_end <= end && size >= header_bytes)?;
+    let end = at.checked_add(size).filter(|end| *end <= volume.len() && size >= header_bytes)?;
     let is_padding = header[18] == PADDING_FILE;
-    Some(if is_padding { file_end..file_end } else { at + header_bytes..file_end })
-}
-
-/// The image and the name among a file's sections.
-fn module(memory: &dyn PhysicalMemory, file: &Range<u64>, reads_left: &mut usize) -> Option<Module> {
-    let (mut image, mut name) = (None, None);
-    let mut at = file.start;
-    while *reads_left > 0 {
-        *reads_left -= 1;
-        let Some(header) = read::<8>(memory, at).filter(|_| file.end.saturating_sub(at) >= 8) else { break };
-        let (size, header_bytes) = match size24(&header[0..3]) {
-            0xff_ffff => (u64::from(u32::from_le_bytes(field(&header, 4))), 8),
-            size => (size, 4),
-        };
-        let Some(end) = at.checked_add(size).filter(|end| *end <= file.end && size >= header_bytes) else { break };
-        match header[3] {
-            PE32 | TE => image = image.or(Some(at + header_bytes..end)),
-            USER_INTERFACE => name = name.or_else(|| text(memory, at + header_bytes..end)),
-            _ => {}
-        }
-        at = file.start + (end - file.start).next_multiple_of(4);
-    }
-    Some(Module { name: name?, image: image? })
+    Some(if is_padding { end..end } else { at + header_bytes..end })
 }
 
 /// Text in UCS-2 that can stand in a list.
-fn text(memory: &dyn PhysicalMemory, range: Range<u64>) -> Option<String> {
-    let bytes = (range.end - range.start).min(MAX_NAME_BYTES);
-    let mut text = vec![0; super::host_size(bytes)];
-    memory.read_at(range.start, &mut text).ok()?;
-    let letters = text.chunks_exact(2).map(|unit| u16::from_le_bytes([unit[0], unit[1]])).take_while(|unit| *unit != 0);
-    let name: String = char::decode_utf16(letters).map(|letter| letter.unwrap_or('?')).collect();
+fn text(bytes: &[u8]) -> Option<String> {
+    let letters = bytes.chunks_exact(2).take(MAX_NAME_BYTES / 2).map(|unit| u16::from_le_bytes([unit[0], unit[1]]));
+    let letters = char::decode_utf16(letters.take_while(|unit| *unit != 0));
+    let name: String = letters.map(|letter| letter.unwrap_or('?')).collect();
     is_name(&name).then_some(name)
 }
 
@@ -109,16 +140,11 @@ pub(super) fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= 80 && name.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-fn read<const N: usize>(memory: &dyn PhysicalMemory, at: u64) -> Option<[u8; N]> {
-    let mut bytes = [0; N];
-    memory.read_at(at, &mut bytes).ok().map(|()| bytes)
-}
-
 /// The bytes of a number inside a header that is long enough.
 fn field<const N: usize>(header: &[u8], at: usize) -> [u8; N] {
     header[at..at + N].try_into().expect("the range has N bytes")
 }
 
-fn size24(bytes: &[u8]) -> u64 {
-    u64::from(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], 0]))
+fn size24(bytes: &[u8]) -> usize {
+    u32::from_le_bytes([bytes[0], bytes[1], bytes[2], 0]) as usize
 }

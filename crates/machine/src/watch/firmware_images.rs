@@ -1,46 +1,84 @@
-//! Polls guest memory for the programs of UEFI firmware, which are there only while they run.
+//! Finds the programs of UEFI firmware in guest memory, which are there only while they run, by the code that the plugin saw run.
 
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
 use arch::FirmwarePlace;
+use plugin_formats::Bytes;
+use plugin_formats::first_executions::{HEADER_BYTES, RECORD_BYTES_MOST, Record, Stream, read_header};
 use recording::{GuestSpec, SMALL_BYTES_MAX, read_regular};
 
 use crate::memory::{EfiImages, PhysicalMemory, Rom};
-use crate::vmm::Vmm;
 
 /// The file of a recording that has the list.
 pub(crate) const FILE: &str = "firmware-images.txt";
-/// Pause between two looks; and as a multiple of the last one's duration, so that looks take at most a fifth of a host CPU.
-const PAUSE_NS: i64 = 50_000_000;
-const PAUSE_FACTOR: i64 = 4;
+/// Pause between two looks. The plugin writes at most once in this time.
+const PAUSE_NS: i64 = 10_000_000;
+/// Upper bound for the bytes of a look.
+const LOOK_BYTES: u64 = 1 << 20;
+/// Addresses from here on are a kernel's: firmware is over.
+const KERNEL_HALF: u64 = 1 << 63;
 
 /// The images that were seen so far.
 #[derive(Debug)]
 pub(super) struct FirmwareImages {
     images: EfiImages,
+    /// The plugin's file of first executions, as far as it is written.
+    executions: File,
+    /// The position of the next record.
+    read_bytes: u64,
+    stream: Option<Stream>,
+    is_over: bool,
     next_ns: i64,
 }
 
 impl FirmwareImages {
-    /// Begins with the images that run in the ROM itself. `None` for a guest with QEMU's own firmware, which is not UEFI.
-    pub(super) fn of(guest: &GuestSpec, place: Option<FirmwarePlace>) -> Option<FirmwareImages> {
-        let file = firmware(guest)?;
-        let mut images = EfiImages::default();
-        let rom = place.zip(read_regular(&file, SMALL_BYTES_MAX).ok());
-        if let Some(rom) = rom.and_then(|(place, bytes)| Rom::new(place, bytes)) {
-            images.look(&rom);
+    /// `None` for a guest with QEMU's own firmware, which is not UEFI.
+    pub(super) fn of(guest: &GuestSpec, place: Option<FirmwarePlace>, executions: File) -> Option<FirmwareImages> {
+        let bytes = read_regular(&firmware(guest)?, SMALL_BYTES_MAX).ok();
+        let rom = place.zip(bytes).and_then(|(place, bytes)| Rom::new(place, bytes));
+        let images = rom.as_ref().map(EfiImages::of).unwrap_or_default();
+        Some(FirmwareImages { images, executions, read_bytes: 0, stream: None, is_over: false, next_ns: 0 })
+    }
+
+    /// The time at which the next look is due, while firmware may run.
+    pub(super) fn next_ns(&self) -> Option<i64> {
+        (!self.is_over).then_some(self.next_ns)
+    }
+
+    /// Takes the images of code that ran since the last look.
+    pub(super) fn look(&mut self, ram: &dyn PhysicalMemory, now_ns: i64) {
+        self.next_ns = now_ns + PAUSE_NS;
+        self.is_over = self.take_blocks(ram).is_none();
+    }
+
+    /// `None` if firmware is over, or if the file cannot be read.
+    fn take_blocks(&mut self, ram: &dyn PhysicalMemory) -> Option<()> {
+        let mut bytes = Vec::new();
+        self.executions.seek(SeekFrom::Start(self.read_bytes)).ok()?;
+        (&self.executions).take(LOOK_BYTES).read_to_end(&mut bytes).ok()?;
+        let mut content = &bytes[..];
+        let stream = match &mut self.stream {
+            Some(stream) => stream,
+            None if bytes.len() < HEADER_BYTES => return Some(()),
+            None => {
+                content = &bytes[HEADER_BYTES..];
+                self.read_bytes += HEADER_BYTES as u64;
+                self.stream.insert(Stream::new(&read_header(&bytes).ok()?))
+            }
+        };
+        let mut records = Bytes::new(content);
+        // The last record may not be whole yet.
+        while content.len() - records.at() >= RECORD_BYTES_MOST {
+            match stream.read(&mut records).ok()? {
+                Record::Block(_, block) if block.vaddr >= KERNEL_HALF => return None,
+                Record::Block(_, block) => self.images.ran(ram, block.vaddr),
+                _ => {}
+            }
         }
-        Some(FirmwareImages { images, next_ns: 0 })
-    }
-
-    pub(super) fn is_due(&self, now_ns: i64) -> bool {
-        now_ns >= self.next_ns
-    }
-
-    pub(super) fn look(&mut self, ram: &dyn PhysicalMemory, began_ns: i64, vm: &dyn Vmm) {
-        self.images.look(ram);
-        let done_ns = vm.elapsed_ns();
-        self.next_ns = done_ns + PAUSE_NS.max(PAUSE_FACTOR * (done_ns - began_ns));
+        self.read_bytes += records.at() as u64;
+        Some(())
     }
 
     /// The list for the recording, if anything was found.

@@ -14,6 +14,7 @@ mod service;
 mod streams;
 
 use std::cell::RefCell;
+use std::fs::File;
 use std::time::{Duration, Instant};
 
 use guest_init::messages::{Lacked, Message};
@@ -181,9 +182,9 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Sets up the watch for UEFI programs in memory.
-    pub(crate) fn look_for_firmware(&mut self, guest: &GuestSpec) {
-        self.firmware_images = FirmwareImages::of(guest, arch::of(guest).facts.qemu.firmware_place);
+    /// Sets up the watch for UEFI programs in memory, by the plugin's file of first `executions`.
+    pub(crate) fn look_for_firmware(&mut self, guest: &GuestSpec, executions: File) {
+        self.firmware_images = FirmwareImages::of(guest, arch::of(guest).facts.qemu.firmware_place, executions);
     }
 
     /// The UEFI programs that were seen in memory, as the content of a file.
@@ -323,7 +324,8 @@ impl<'a> Watch<'a> {
         let is_open = self.facts.matched.is_none();
         let service = self.service.as_ref().filter(|_| is_open).map(ServiceWatch::next_ns);
         let process = self.process.as_ref().filter(|_| is_open).map(ProcessWatch::next_ns);
-        let due_ns = silence.into_iter().chain(service).chain(process).min();
+        let firmware = self.firmware_images.as_ref().and_then(FirmwareImages::next_ns);
+        let due_ns = silence.into_iter().chain(service).chain(process).chain(firmware).min();
         let left_ns = due_ns.map(|due_ns| due_ns.saturating_sub(self.vm.elapsed_ns()).max(0).unsigned_abs());
         left_ns.map_or(TICK, |left_ns| Duration::from_nanos(left_ns).min(TICK))
     }
@@ -618,14 +620,15 @@ impl<'a> Watch<'a> {
     }
 
     fn look_for_firmware_images(&mut self, now_ns: i64) -> Result<(), Error> {
-        let is_due = self.firmware_images.as_ref().is_some_and(|images| images.is_due(now_ns));
-        if !is_due || self.facts.running_ns.is_none() || self.ram()?.is_none() {
+        let due_ns = self.firmware_images.as_ref().and_then(FirmwareImages::next_ns);
+        let is_due = self.facts.running_ns.is_some() && due_ns.is_some_and(|due_ns| now_ns >= due_ns);
+        if !is_due || self.ram()?.is_none() {
             return Ok(());
         }
         let limit = self.limit(i64::MAX);
         if let (Some(images), Layout::Known(ram)) = (&mut self.firmware_images, &self.layout) {
             let is_over = || limit.is_over(&*self.vm, &self.observer);
-            images.look(&Limited { memory: ram, is_over: &is_over }, now_ns, &*self.vm);
+            images.look(&Limited { memory: ram, is_over: &is_over }, now_ns);
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ fn u_boot(machine: &str) -> Option<PathBuf> {
 }
 
 /// The arm64 kernel to boot; without one the tests skip, and print why.
-fn kernel() -> Option<PathBuf> {
+pub(super) fn kernel() -> Option<PathBuf> {
     match std::env::var("BOOTSCOPE_TEST_KERNEL_ARM64").ok().filter(|name| !name.is_empty()) {
         Some(kernel) => Some(found(&kernel)),
         None => {
