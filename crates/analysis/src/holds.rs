@@ -42,17 +42,23 @@ pub enum Ender {
     NoHolder,
 }
 
-/// All holds, by topic.
-pub struct Holds(HashMap<NameId, Topic>);
+/// All holds, by topic. The topics share lists, because a log can have a new topic in each line.
+#[derive(Default)]
+pub struct Holds {
+    /// Each topic in order, with the places of its first hold in `held` and of its first block in `earliest`.
+    topics: Vec<(NameId, u32, u32)>,
+    held: Vec<Held>,
+    earliest: Vec<Ns>,
+    others: Vec<u32>,
+}
 
 /// The holds of one topic, ordered by release.
-#[derive(Default)]
-struct Topic {
-    held: Vec<Held>,
+struct Topic<'a> {
+    held: &'a [Held],
     /// The earliest start in each block of [`BLOCK`] holds, so that blocks that cannot match are skipped.
-    earliest: Vec<Ns>,
+    earliest: &'a [Ns],
     /// For each hold, the number of holds up to the last earlier one of another thread.
-    others: Vec<usize>,
+    others: &'a [u32],
 }
 
 const BLOCK: usize = 256;
@@ -60,7 +66,7 @@ const BLOCK: usize = 256;
 impl Holds {
     /// `O(n log n)` in the number of holds.
     pub fn new(timeline: &Timeline) -> Holds {
-        let mut topics: HashMap<NameId, Topic> = HashMap::new();
+        let mut holds = Holds::default();
         // The start of each hold that was taken over.
         let mut since: HashMap<usize, Ns> = HashMap::new();
         let mut handed_over: HashSet<usize> = HashSet::new();
@@ -74,17 +80,37 @@ impl Holds {
             let from = taken.max(created);
             if from < hold.to {
                 let held = Held { track: hold.track, from, to: hold.to, seen_taken: taken > Ns::MIN };
-                topics.entry(hold.topic).or_default().held.push(held);
+                // A timeline has its holds by topic.
+                if holds.topics.last().is_none_or(|(topic, ..)| *topic != hold.topic) {
+                    holds.topics.push((hold.topic, timeline::number(holds.held.len()), 0));
+                }
+                holds.held.push(held);
             }
         }
-        for topic in topics.values_mut() {
+        for i in 0..holds.topics.len() {
+            let next = holds.topics.get(i + 1).map_or(holds.held.len(), |next| next.1 as usize);
+            let held = &mut holds.held[holds.topics[i].1 as usize..next];
             // If several are released at one instant, the one that was held longest counts as the last.
-            topic.held.sort_by_key(|h| (h.to, std::cmp::Reverse(h.from)));
+            held.sort_by_key(|h| (h.to, std::cmp::Reverse(h.from)));
+            holds.topics[i].2 = timeline::number(holds.earliest.len());
             let earliest = |block: &[Held]| block.iter().map(|h| h.from).min().unwrap_or(Ns::MAX);
-            topic.earliest = topic.held.chunks(BLOCK).map(earliest).collect();
-            topic.others = others(&topic.held);
+            holds.earliest.extend(held.chunks(BLOCK).map(earliest));
+            others(held, &mut holds.others);
         }
-        Holds(topics)
+        holds
+    }
+
+    fn topic(&self, topic: NameId) -> Option<Topic<'_>> {
+        let place = self.topics.binary_search_by_key(&topic, |(topic, ..)| *topic).ok()?;
+        let (_, first, block) = self.topics[place];
+        let next = self.topics.get(place + 1);
+        let (end, last_block) = next.map_or((self.held.len(), self.earliest.len()), |n| (n.1 as usize, n.2 as usize));
+        let places = first as usize..end;
+        Some(Topic {
+            held: &self.held[places.clone()],
+            earliest: &self.earliest[block as usize..last_block],
+            others: &self.others[places],
+        })
     }
 
     /// Returns the thread to blame for each part of `from..to` of a wait for `topic`, from the end backwards and
@@ -100,7 +126,7 @@ impl Holds {
     ) -> Vec<(Option<TrackId>, Ns, Ns)> {
         let mut blame = Vec::new();
         let mut at = to;
-        if let Some(topic) = self.0.get(&topic) {
+        if let Some(topic) = self.topic(topic) {
             let may_blame = |held: &Held| held.track != wait.track && may_blame(held.track);
             let released = topic.held.partition_point(|h| h.to <= ended);
             let ended_inside = topic.last_release_inside((wait.from, ended), may_blame).is_some();
@@ -138,7 +164,7 @@ impl Holds {
 
     /// Returns what ended a wait for a topic that lasted `from..end`.
     pub fn ender(&self, waiter: TrackId, topic: NameId, (from, end): (Ns, Ns)) -> Ender {
-        let Some(topic) = self.0.get(&topic) else { return Ender::NoHolder };
+        let Some(topic) = self.topic(topic) else { return Ender::NoHolder };
         let may_blame = |held: &Held| held.track != waiter;
         match (topic.last_release_inside((from, end), may_blame), topic.first_still_held(end, may_blame)) {
             (Some(at), _) => Ender::Release(at),
@@ -148,12 +174,12 @@ impl Holds {
     }
 }
 
-impl Topic {
+impl Topic<'_> {
     /// Returns the last release inside a wait, unless a release after its end is nearer to the end.
     fn last_release_inside(&self, (from, end): (Ns, Ns), may_blame: impl Fn(&Held) -> bool) -> Option<Ns> {
         let mut count = self.held.partition_point(|h| h.to <= end);
         while count > 0 && !may_blame(&self.held[count - 1]) {
-            count = self.others[count - 1];
+            count = self.others[count - 1] as usize;
         }
         let last = count.checked_sub(1).map(|i| self.held[i]);
         let last = last.filter(|held| held.to > from)?;
@@ -206,14 +232,13 @@ impl Topic {
     }
 }
 
-/// Returns, for each hold, the number of holds up to the last earlier one of another thread.
-fn others(held: &[Held]) -> Vec<usize> {
-    let mut others = Vec::with_capacity(held.len());
+/// Adds, for each hold of a topic, the number of holds up to the last earlier one of another thread.
+fn others(held: &[Held], others: &mut Vec<u32>) {
     for (i, this) in held.iter().enumerate() {
-        let before = i.checked_sub(1).filter(|&before| held[before].track == this.track);
-        others.push(before.map_or(i, |before| others[before]));
+        let is_same = i.checked_sub(1).is_some_and(|before| held[before].track == this.track);
+        let same = others.last().copied().filter(|_| is_same);
+        others.push(same.unwrap_or(timeline::number(i)));
     }
-    others
 }
 
 /// A release by a thread that never took the hold. The fields are indices into the timeline's `holds`.

@@ -54,7 +54,7 @@ pub use process_times::{ProcessTimes, WaitFor, Waited, Waker, process_times, pro
 pub use spread::{Follow, Spread};
 pub use stays::{Stay, Stays};
 pub use stretch::{BootPath, CpuHeld, Stretch, StretchKind};
-pub use tables::{Row, RowKey, Tables, tables};
+pub use tables::{Row, RowKey, Tables, TrackNames, tables};
 pub use what_if::{Becomes, Cannot, Cut, Prices, Range, Rung, Saving, Target, WhatIf};
 
 use timeline::{Ns, Timeline};

@@ -12,34 +12,60 @@ pub struct Segment {
 
 /// The pieces of every track. Memory and time are linear in the number of spans.
 pub struct Segments {
-    by_track: Vec<Vec<Segment>>,
+    /// By track, then by time.
+    pieces: Vec<Piece>,
+    /// The place of each track's first piece in `pieces`, then the number of pieces.
+    firsts: Vec<u32>,
+}
+
+/// A piece with a span. As large as a [`Segment`], so the track costs nothing.
+#[derive(Clone, Copy)]
+struct Piece {
+    from: Ns,
+    to: Ns,
+    span: SpanId,
+    track: TrackId,
 }
 
 impl Segments {
     pub fn new(timeline: &Timeline) -> Segments {
-        let mut by_track = vec![Vec::new(); timeline.tracks.len()];
+        let mut pieces = Vec::new();
         let mut open: Vec<SpanId> = Vec::new();
         let mut cursor = Ns::ZERO;
         for (id, row) in timeline.spans.iter() {
             let parent = timeline.spans.parent(id);
             while open.last().is_some_and(|&top| parent != Some(top)) {
-                close(&mut by_track, timeline, &mut open, &mut cursor);
+                close(&mut pieces, timeline, &mut open, &mut cursor);
             }
             if let Some(&top) = open.last() {
-                push(&mut by_track, row.track, cursor, row.start, top);
+                push(&mut pieces, row.track, cursor, row.start, top);
             }
             cursor = row.start;
             open.push(id);
         }
         while !open.is_empty() {
-            close(&mut by_track, timeline, &mut open, &mut cursor);
+            close(&mut pieces, timeline, &mut open, &mut cursor);
         }
-        Segments { by_track }
+        if !pieces.is_sorted_by_key(|piece| piece.track.0) {
+            pieces.sort_by_key(|piece| piece.track.0); // spans come track by track, unless the caller mixed them
+        }
+        let mut firsts = vec![0; timeline.tracks.len() + 1];
+        pieces.iter().for_each(|piece| firsts[piece.track.0 as usize + 1] += 1);
+        for track in 1..firsts.len() {
+            firsts[track] += firsts[track - 1];
+        }
+        Segments { pieces, firsts }
+    }
+
+    /// The pieces of a track that have a span, in order of time.
+    fn of_track(&self, track: TrackId) -> &[Piece] {
+        let track = track.0 as usize;
+        &self.pieces[self.firsts[track] as usize..self.firsts[track + 1] as usize]
     }
 
     /// Passes on the pieces of `from..to` on a track, in order of time and without gaps.
     pub fn within(&self, track: TrackId, from: Ns, to: Ns, mut each: impl FnMut(Segment)) {
-        let all = &self.by_track[track.0 as usize];
+        let all = self.of_track(track);
         let mut at = from;
         for piece in &all[all.partition_point(|s| s.to <= from)..] {
             if piece.from >= to {
@@ -50,7 +76,7 @@ impl Segments {
                 at = piece.from;
             }
             let end = piece.to.min(to);
-            each(Segment { from: at, to: end, span: piece.span });
+            each(Segment { from: at, to: end, span: Some(piece.span) });
             at = end;
         }
         if at < to {
@@ -60,7 +86,7 @@ impl Segments {
 
     /// Passes on the same pieces from the end backwards.
     pub fn within_backwards(&self, track: TrackId, from: Ns, to: Ns, mut each: impl FnMut(Segment)) {
-        let all = &self.by_track[track.0 as usize];
+        let all = self.of_track(track);
         let mut at = to;
         for piece in all[..all.partition_point(|s| s.from < to)].iter().rev() {
             if piece.to <= from {
@@ -71,7 +97,7 @@ impl Segments {
                 at = piece.to;
             }
             let begin = piece.from.max(from);
-            each(Segment { from: begin, to: at, span: piece.span });
+            each(Segment { from: begin, to: at, span: Some(piece.span) });
             at = begin;
         }
         if at > from {
@@ -81,13 +107,13 @@ impl Segments {
 
     /// Returns the start of the first span on a track.
     pub fn first(&self, track: TrackId) -> Option<Ns> {
-        self.by_track[track.0 as usize].first().map(|piece| piece.from)
+        self.of_track(track).first().map(|piece| piece.from)
     }
 
     /// Returns since when no span has been open on a track at `at`. [`Ns::MIN`]: no span came before. `None`: a span is
     /// open.
     pub fn idle_since(&self, track: TrackId, at: Ns) -> Option<Ns> {
-        let all = &self.by_track[track.0 as usize];
+        let all = self.of_track(track);
         let ended = all.partition_point(|s| s.to <= at);
         let is_open = all.get(ended).is_some_and(|piece| piece.from < at);
         let last = ended.checked_sub(1).map_or(Ns::MIN, |i| all[i].to);
@@ -100,9 +126,9 @@ impl Segments {
     pub fn waiting(&self, wait: &Wait) -> Option<SpanId> {
         match wait.by {
             WaitedOn::Holders(_) => {
-                let all = &self.by_track[wait.track.0 as usize];
+                let all = self.of_track(wait.track);
                 let piece = all.get(all.partition_point(|s| s.to <= wait.from))?;
-                if piece.from <= wait.from { piece.span } else { None }
+                (piece.from <= wait.from).then_some(piece.span)
             }
             _ => self.before(wait.track, wait.from),
         }
@@ -110,23 +136,23 @@ impl Segments {
 
     /// Returns the innermost span just before an instant.
     fn before(&self, track: TrackId, at: Ns) -> Option<SpanId> {
-        let all = &self.by_track[track.0 as usize];
+        let all = self.of_track(track);
         let piece = all.get(all.partition_point(|s| s.to < at))?;
-        if piece.from < at { piece.span } else { None }
+        (piece.from < at).then_some(piece.span)
     }
 }
 
-fn close(by_track: &mut [Vec<Segment>], timeline: &Timeline, open: &mut Vec<SpanId>, cursor: &mut Ns) {
+fn close(pieces: &mut Vec<Piece>, timeline: &Timeline, open: &mut Vec<SpanId>, cursor: &mut Ns) {
     if let Some(top) = open.pop() {
         let row = timeline.spans.get(top);
-        push(by_track, row.track, *cursor, row.end, top);
+        push(pieces, row.track, *cursor, row.end, top);
         *cursor = (*cursor).max(row.end);
     }
 }
 
-fn push(by_track: &mut [Vec<Segment>], track: TrackId, from: Ns, to: Ns, span: SpanId) {
+fn push(pieces: &mut Vec<Piece>, track: TrackId, from: Ns, to: Ns, span: SpanId) {
     if from < to {
-        by_track[track.0 as usize].push(Segment { from, to, span: Some(span) });
+        pieces.push(Piece { from, to, span, track });
     }
 }
 

@@ -68,6 +68,10 @@ impl<'a> Stays<'a> {
         }
     }
 
+    pub(crate) fn segments(&self) -> &Segments {
+        self.segments.get_or_init(|| Segments::new(self.timeline))
+    }
+
     /// Cuts one stay where its owner enters or leaves a span.
     pub fn cut(&self, stay: &Stay, mut each: impl FnMut(Stretch)) {
         let kind = stay.kind;
@@ -75,8 +79,7 @@ impl<'a> Stays<'a> {
             return each(Stretch { from: stay.from, to: stay.to, kind, chain: stay.chain.clone() });
         }
         let (waiters, Frame { track, .. }) = stay.waiters_and_owner();
-        let segments = self.segments.get_or_init(|| Segments::new(self.timeline));
-        segments.within(track, stay.from, stay.to, |piece| {
+        self.segments().within(track, stay.from, stay.to, |piece| {
             let chain = Chain::new(waiters, Frame { track, span: piece.span });
             each(Stretch { from: piece.from, to: piece.to, kind, chain });
         });

@@ -4,15 +4,19 @@ use crate::Groups;
 use crate::chain::Frame;
 use crate::charge::{Around, Base, BaseId, Charge, Charger, Doer, Owner, Suffix, Things};
 use crate::phases::Phase;
-use crate::segments::Segments;
 use crate::spread::{Follow, Spread};
+use crate::stays::Stays;
 use crate::stretch::{BootPath, CpuHeld, StretchKind};
 use crate::total_time::TotalTimes;
 use hashbrown::{HashMap, HashSet};
 use std::borrow::Cow;
-use timeline::{DECOMPRESS, INDIRECT, NameId, NodeId, Ns, Timeline, Track, TrackId, TrackKind};
+use timeline::{DECOMPRESS, INDIRECT, NameId, NodeId, Ns, Timeline, TrackId, TrackKind};
 
 mod functions;
+mod track_names;
+
+pub use track_names::TrackNames;
+use track_names::TracksByName;
 
 /// The subject of a row. Code that decides something about a row uses this, not the row's name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,7 +48,7 @@ pub struct Row {
     /// `self_time` as a share of the whole (0 to 1).
     pub share: f64,
     /// The threads that did it.
-    pub tracks: Vec<String>,
+    pub tracks: TrackNames,
     /// The threads that had the CPU while this row's owner slept, longest first. The evidence does not show since when
     /// the owner could have run, so it may have waited for them.
     pub cpu_held: Vec<(String, Ns)>,
@@ -81,6 +85,18 @@ pub struct Tables {
 
 /// Charges a boot path to rows by an operating system's rules.
 pub fn tables(timeline: &Timeline, path: &BootPath, phases: &[Phase], groups: &Groups) -> Tables {
+    tables_of(&Stays::empty(timeline), path, phases, groups)
+}
+
+impl Stays<'_> {
+    /// Charges the path of these stays to rows by an operating system's rules.
+    pub fn tables(&self, path: &BootPath, phases: &[Phase], groups: &Groups) -> Tables {
+        tables_of(self, path, phases, groups)
+    }
+}
+
+fn tables_of(stays: &Stays, path: &BootPath, phases: &[Phase], groups: &Groups) -> Tables {
+    let timeline = stays.timeline;
     let charger = Charger::new(timeline, groups);
     let spread = Spread::new(timeline);
     let spread = spread.as_ref();
@@ -94,7 +110,7 @@ pub fn tables(timeline: &Timeline, path: &BootPath, phases: &[Phase], groups: &G
     // Each table's sums are freed before the next table's are made.
     let (wheres, explained) = wheres.rows();
     let mut all_threads = Charged::new(timeline, &charger, phases, spread);
-    each_piece(timeline, |from, to, frame| all_threads.add(from, to, StretchKind::Running, frame.as_slice()));
+    each_piece(stays, |from, to, frame| all_threads.add(from, to, StretchKind::Running, frame.as_slice()));
     let all_threads = all_threads.rows().0;
     let functions = functions::functions(timeline, &charger, &path.stretches, spread);
     Tables { things: charger.things(), explained, wheres, functions, all_threads }
@@ -117,8 +133,6 @@ struct Sum {
     stretches: u64,
     count: u64,
     tracks: Vec<TrackId>,
-    /// The threads that had the CPU meanwhile.
-    held: HashMap<TrackId, Ns>,
 }
 
 /// Time that is shared out among short calls: its owner, its phase, and its surroundings.
@@ -147,6 +161,8 @@ struct Charged<'a> {
     paths: Pairs,
     owners: Pairs,
     to_share: HashMap<(NodeId, Shared), Ns>,
+    /// The threads that had the CPU in the time of a row.
+    held: HashMap<u32, HashMap<TrackId, Ns>>,
 }
 
 impl<'a> Charged<'a> {
@@ -171,6 +187,7 @@ impl<'a> Charged<'a> {
             paths: Pairs::default(),
             owners: Pairs::default(),
             to_share: HashMap::new(),
+            held: HashMap::new(),
         }
     }
 
@@ -201,7 +218,7 @@ impl<'a> Charged<'a> {
         let (charge, _) = self.charger.charge(held.kind, &held.chain);
         let phase = (charge.base == BaseId::NOTHING).then(|| self.phases.partition_point(|p| p.end <= held.from));
         let row = self.row(Key { charge, phase });
-        *self.sums[row as usize].held.entry(held.by).or_default() += held.length;
+        *self.held.entry(row).or_default().entry(held.by).or_default() += held.length;
     }
 
     /// Charges all of a stretch at once.
@@ -294,12 +311,12 @@ impl<'a> Charged<'a> {
         if let Some(spread) = self.spread {
             spread.share(to_share, &mut self);
         }
-        let Charged { timeline, charger, phases, whole, blamed, sums, .. } = self;
+        let Charged { timeline, charger, phases, whole, blamed, sums, held, .. } = self;
         let totals = self.total_times.totals();
-        let by_name = TracksByName::new(timeline);
+        let mut by_name = TracksByName::new(timeline);
         let most = sums.iter().filter(|sum| sum.stretches > 0).count();
-        let rows = self.rows.into_iter().map(|(Key { charge, phase }, row)| (charge, phase, &sums[row as usize]));
-        let rows = rows.filter(|(.., sum)| sum.stretches > 0).map(|(charge, phase, sum)| {
+        let rows = self.rows.into_iter().map(|(key, row)| (key, row, &sums[row as usize]));
+        let rows = rows.filter(|(.., sum)| sum.stretches > 0).map(|(Key { charge, phase }, row, sum)| {
             let phase = phase_name(phases, phase);
             let total = match charge.suffix {
                 Suffix::None => totals[charge.base.0 as usize] + blamed.get(&charge.base).copied().unwrap_or_default(),
@@ -323,7 +340,7 @@ impl<'a> Charged<'a> {
                 first_calls_only: sum.self_time > Ns::ZERO && sum.whole_calls == Ns::ZERO,
                 share: share(sum.self_time, whole),
                 tracks: by_name.names(&sum.tracks),
-                cpu_held: times_by_thread(timeline, &sum.held),
+                cpu_held: held.get(&row).map(|held| times_by_thread(timeline, held)).unwrap_or_default(),
             }
         });
         (sorted(rows, most), share(self.explained, whole))
@@ -392,35 +409,6 @@ impl Pairs {
     }
 }
 
-/// The tracks' names in order. Comparing their ranks is faster than comparing names, and there may be many.
-struct TracksByName<'a> {
-    names: Vec<&'a str>,
-    /// The index into `names` for each track.
-    rank: Vec<u32>,
-}
-
-impl<'a> TracksByName<'a> {
-    fn new(timeline: &'a Timeline) -> Self {
-        let name_of = |t: &Track| timeline.names.get(t.name);
-        let mut names: Vec<&str> = timeline.tracks.iter().map(|(_, t)| name_of(t)).collect();
-        names.sort_unstable();
-        names.dedup();
-        let rank = timeline
-            .tracks
-            .iter()
-            .map(|(_, t)| timeline::number(names.partition_point(|name| *name < name_of(t))))
-            .collect();
-        TracksByName { names, rank }
-    }
-
-    fn names(&self, tracks: &[TrackId]) -> Vec<String> {
-        let mut ranks: Vec<u32> = tracks.iter().map(|t| self.rank[t.0 as usize]).collect();
-        ranks.sort_unstable();
-        ranks.dedup();
-        ranks.into_iter().map(|rank| self.names[rank as usize].to_owned()).collect()
-    }
-}
-
 /// Returns the name of the row of time that nothing narrower than a phase owns.
 pub(crate) fn phase_name(phases: &[Phase], phase: Option<usize>) -> &str {
     phase.and_then(|p| phases.get(p)).map_or("after the last phase", |p| p.name.as_str())
@@ -445,18 +433,21 @@ const OUTSIDE: &str = "(no function known)";
 
 /// Passes on what every thread did, piece by piece, cut at the end mark. Idle loops are left out. Then passes on the
 /// time in which no thread is known to run, so that at least one piece covers each instant of the boot.
-fn each_piece(timeline: &Timeline, mut each: impl FnMut(Ns, Ns, Option<Frame>)) {
+fn each_piece(stays: &Stays, mut each: impl FnMut(Ns, Ns, Option<Frame>)) {
+    let timeline = stays.timeline;
     let end = crate::total(timeline);
-    let segments = Segments::new(timeline);
     let mut covered: Vec<(Ns, Ns)> = Vec::new();
     let mut add = |track: TrackId, from: Ns, to: Ns, spans_only: bool| {
         let (from, to) = (from.max(Ns::ZERO), to.min(end));
         if from >= to {
             return; // all of it came after the end mark
         }
-        segments.within(track, from, to, |piece| {
+        stays.segments().within(track, from, to, |piece| {
             if piece.span.is_some() || !spans_only {
-                covered.push((piece.from, piece.to));
+                match covered.last_mut() {
+                    Some(last) if last.1 == piece.from => last.1 = piece.to,
+                    _ => covered.push((piece.from, piece.to)),
+                }
                 each(piece.from, piece.to, Some(Frame { track, span: piece.span }));
             }
         });
@@ -484,11 +475,12 @@ fn each_piece(timeline: &Timeline, mut each: impl FnMut(Ns, Ns, Option<Frame>)) 
     }
 }
 
-/// Sorts rows, largest first. Rows of equal size are sorted by name, so that the order is reproducible.
+/// Sorts rows, largest first. Rows of equal size are sorted by name, so that the order is reproducible. Rows of one
+/// name come in any order.
 /// `most` is an upper bound for the number of rows. Growing a list of ten thousands of rows would take twice its memory.
 fn sorted(some: impl Iterator<Item = Row>, most: usize) -> Vec<Row> {
     let mut rows = Vec::with_capacity(most);
     rows.extend(some);
-    rows.sort_by(|a, b| (b.self_time, b.total_time, &a.name).cmp(&(a.self_time, a.total_time, &b.name)));
+    rows.sort_unstable_by(|a, b| (b.self_time, b.total_time, &a.name).cmp(&(a.self_time, a.total_time, &b.name)));
     rows
 }

@@ -119,7 +119,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if shows_findings && !args.no_findings {
         boot.findings = Some(findings::most_valuable(&opened, output));
     }
-    let mut summary = Summary::of(&boot);
+    let mut summary = Summary::of_last(boot);
     if let Some(call_tree) = opened.calls.as_ref().map(Followed::tree) {
         summary.calls = Some(calls(&call_tree));
     }

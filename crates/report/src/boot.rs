@@ -60,7 +60,13 @@ impl<'a> Boot<'a> {
 
     /// The path in rows.
     pub fn tables(&self) -> &Tables {
-        self.tables.get_or_init(|| analysis::tables(self.timeline, self.path(), &self.phases, &self.groups))
+        self.tables.get_or_init(|| self.stays.tables(self.path(), &self.phases, &self.groups))
+    }
+
+    /// Takes the path in rows out of a boot that is not shown again.
+    pub(crate) fn take_tables(&mut self) -> Tables {
+        self.tables();
+        self.tables.take().unwrap_or_default()
     }
 
     /// The time of each process on CPUs, on the run queue and in waits, if known.
@@ -70,7 +76,7 @@ impl<'a> Boot<'a> {
 
     /// The rows of the path, as documents list them.
     pub fn wheres(&self) -> Vec<WhereLine> {
-        self.tables().wheres.iter().map(WhereLine::of).collect()
+        self.tables().wheres.iter().cloned().map(WhereLine::from).collect()
     }
 
     /// The rules that put the path in rows.

@@ -13,7 +13,7 @@ use crate::{
     Boot, DiagnosticLine, ExitsLine, Facts, Finding, FoundLine, MAX_LISTED, Overhead, ProcessLine, SilencesLine,
     Subject, UnitLine, WarningLine, WatchedLine, WhereLine,
 };
-use analysis::{Row, RowKey};
+use analysis::{Row, RowKey, TrackNames};
 use benchmark::{METRICS, Values};
 use recording::OutcomeKind;
 use serde::{Deserialize, Serialize};
@@ -215,7 +215,7 @@ pub struct FunctionLine {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub first_calls_only: bool,
     /// The threads that ran it.
-    pub tracks: Vec<String>,
+    pub tracks: TrackNames,
 }
 
 /// The samples of the CPUs. All shares are of the samples, and have an error.
@@ -421,15 +421,33 @@ impl Summary {
         let timeline = boot.timeline;
         Summary {
             functions: boot.tables().functions.iter().map(|row| function_line(&timeline.names, row)).collect(),
-            where_all_threads: boot.tables().all_threads.iter().map(WhereLine::of).collect(),
+            where_all_threads: boot.tables().all_threads.iter().cloned().map(WhereLine::from).collect(),
             processes: user_space::process_lines(boot),
             ..Summary::brief(boot)
+        }
+    }
+
+    /// The summary of an analysed boot that is not shown again. It takes the rows of the boot, which can be most of the
+    /// program's memory.
+    pub fn of_last(mut boot: Boot) -> Summary {
+        let summary = Summary::without_tables(&boot);
+        let (tables, names) = (boot.take_tables(), &boot.timeline.names);
+        Summary {
+            wheres: tables.wheres.into_iter().map(WhereLine::from).collect(),
+            functions: tables.functions.into_iter().map(|row| function_line(names, &row)).collect(),
+            where_all_threads: tables.all_threads.into_iter().map(WhereLine::from).collect(),
+            processes: user_space::process_lines(&boot),
+            ..summary
         }
     }
 
     /// The summary without the lists of functions, of all threads and of processes. These are most of it, and are not
     /// kept for many boots.
     pub fn brief(boot: &Boot) -> Summary {
+        Summary { wheres: boot.wheres(), ..Summary::without_tables(boot) }
+    }
+
+    fn without_tables(boot: &Boot) -> Summary {
         let (timeline, facts) = (boot.timeline, boot.facts);
         let warning_lines = WarningLine::all(timeline);
         Summary {
@@ -449,7 +467,7 @@ impl Summary {
             blame_moved: boot.path().blame_moved,
             cpu_followed: timeline.cpus_followed_until == Some(Ns::MAX),
             phases: phase_lines(boot),
-            wheres: boot.tables().wheres.iter().map(WhereLine::of).collect(),
+            wheres: Vec::new(),
             initcalls: initcall_lines(boot),
             functions: Vec::new(),
             where_all_threads: Vec::new(),

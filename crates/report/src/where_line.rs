@@ -1,6 +1,6 @@
 //! A row of the boot path in documents. The analysis decides the rows; the views decide their look.
 
-use analysis::Row;
+use analysis::{Row, TrackNames};
 use serde::{Deserialize, Serialize};
 
 /// A row of `where`.
@@ -20,7 +20,7 @@ pub struct WhereLine {
     /// `self_ns` as a share of the view's whole.
     pub share: f64,
     /// The threads that ran it.
-    pub tracks: Vec<String>,
+    pub tracks: TrackNames,
     /// Threads that had the CPU while it slept, most first. It may have waited for these: the evidence does not show
     /// since when it could have run.
     #[serde(default)]
@@ -35,18 +35,18 @@ pub struct CpuHeldLine {
     pub ns: i64,
 }
 
-impl WhereLine {
+impl From<Row> for WhereLine {
     /// The row of a table.
-    pub(crate) fn of(row: &Row) -> WhereLine {
+    fn from(row: Row) -> WhereLine {
         WhereLine {
-            name: row.name.clone(),
+            name: row.name,
             self_ns: row.self_time.0,
             total_ns: row.total_time.0,
             count: row.count,
             first_calls_only: row.first_calls_only,
             share: row.share,
-            tracks: row.tracks.clone(),
-            cpu_held: row.cpu_held.iter().map(|(name, time)| CpuHeldLine { name: name.clone(), ns: time.0 }).collect(),
+            tracks: row.tracks,
+            cpu_held: row.cpu_held.into_iter().map(|(name, time)| CpuHeldLine { name, ns: time.0 }).collect(),
         }
     }
 }

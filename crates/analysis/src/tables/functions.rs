@@ -3,7 +3,8 @@
 //! If a function's calls were followed, every call until the end mark is counted, on the path or not. The profile does
 //! not show where each short call was.
 
-use super::{OUTSIDE, Pairs, Row, RowKey, TracksByName, share, sorted};
+use super::track_names::TracksByName;
+use super::{OUTSIDE, Pairs, Row, RowKey, share, sorted};
 use crate::charge::{Charger, after, joined};
 use crate::spread::{Follow, Spread};
 use crate::stretch::{Stretch, StretchKind};
@@ -117,8 +118,8 @@ impl<'a> Functions<'a> {
     }
 
     fn rows(self, whole: Ns, totals: Vec<Ns>) -> Vec<Row> {
-        let by_name = TracksByName::new(self.timeline);
-        let row = |key: RowKey, name: String, sum: &Sum, total: Ns| Row {
+        let mut by_name = TracksByName::new(self.timeline);
+        let mut row = |key: RowKey, name: String, sum: &Sum, total: Ns| Row {
             key,
             thing: 0,
             name,
@@ -134,6 +135,9 @@ impl<'a> Functions<'a> {
         let is_on_the_path = |sum: &Sum| sum.count > 0 || sum.self_time > Ns::ZERO;
         let most = self.sums.iter().filter(|sum| is_on_the_path(sum)).count() + 1;
         let all = self.charger.functions.iter().zip(&self.sums).zip(totals).zip(messages);
+        let outside = &self.outside;
+        let outside =
+            (outside.self_time > Ns::ZERO).then(|| row(RowKey::Other, OUTSIDE.to_owned(), outside, outside.self_time));
         let on_the_path = all.filter(|(((_, sum), _), _)| is_on_the_path(sum));
         let rows = on_the_path.map(|(((&(name, detail), sum), total), is_message)| {
             let text = joined(self.timeline, name, detail);
@@ -141,9 +145,6 @@ impl<'a> Functions<'a> {
                 if is_message { (RowKey::Other, after(&text)) } else { (RowKey::Step(name, detail), text) };
             row(key, text, sum, total + sum.short)
         });
-        let outside = &self.outside;
-        let outside =
-            (outside.self_time > Ns::ZERO).then(|| row(RowKey::Other, OUTSIDE.to_owned(), outside, outside.self_time));
         sorted(rows.chain(outside), most)
     }
 }

@@ -24,7 +24,7 @@ fn figures(rows: &[Row]) -> BTreeMap<String, Figures> {
         self_time: r.self_time.0,
         total_time: r.total_time.0,
         count: r.count,
-        tracks: r.tracks.clone(),
+        tracks: r.tracks.iter().map(|name| name.to_string()).collect(),
     };
     let all: BTreeMap<String, Figures> = rows.iter().map(|r| (r.name.clone(), figures_of(r))).collect();
     assert_eq!(all.len(), rows.len(), "two rows of one name");

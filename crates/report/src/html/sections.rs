@@ -4,7 +4,9 @@ use super::{ConsoleLine, MAX_LINES, MAX_ROWS, esc};
 use crate::layout::at_least_sign;
 use crate::text::{bytes, counted, percent, thousands};
 use crate::{Boot, FunctionLine, PhaseLine, Summary, WhereLine, harmless_bytes};
+use std::borrow::Cow;
 use std::io::{self, Write};
+use std::sync::Arc;
 use timeline::{Ns, Unit};
 
 type Out<'a> = &'a mut dyn Write;
@@ -176,19 +178,19 @@ pub fn phases(s: &Summary, out: Out) -> io::Result<()> {
 
 /// A row of any of the three tables.
 struct Row<'a> {
-    name: String,
+    name: Cow<'a, str>,
     self_ns: i64,
     total_ns: i64,
     count: u64,
     /// `≥ ` if only first calls have its time, else empty.
     at_least: &'static str,
-    tracks: &'a [String],
+    tracks: &'a [Arc<str>],
 }
 
 impl<'a> From<&'a WhereLine> for Row<'a> {
     fn from(r: &'a WhereLine) -> Self {
         Row {
-            name: r.name.clone(),
+            name: Cow::Borrowed(&r.name),
             self_ns: r.self_ns,
             total_ns: r.total_ns,
             count: r.count,
@@ -200,7 +202,10 @@ impl<'a> From<&'a WhereLine> for Row<'a> {
 
 impl<'a> From<&'a FunctionLine> for Row<'a> {
     fn from(r: &'a FunctionLine) -> Self {
-        let name = format!("{} {}", r.name, r.detail);
+        let name = match &*r.detail {
+            "" => Cow::Borrowed(&*r.name),
+            detail => Cow::Owned(format!("{} {detail}", r.name)),
+        };
         Row {
             name,
             self_ns: r.self_ns,

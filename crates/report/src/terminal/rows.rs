@@ -5,6 +5,7 @@ use crate::paragraph::paragraph;
 use crate::table::{Align, Column, Line, WIDE, render};
 use crate::text::{counted, cut, percent, thousands, width};
 use crate::{FunctionLine, Layout, WhereLine, harmless};
+use std::sync::Arc;
 use timeline::Ns;
 
 /// A table of `where`: the top rows, everything else, the sum.
@@ -102,7 +103,7 @@ const FIRST_CALLS: &str =
     "≥: first calls only; later calls count in the rows of their callers: record with --trace calls to see every call";
 
 /// The name of the first thread, and the number of others.
-fn tracks(all: &[String], layout: Layout) -> String {
+fn tracks(all: &[Arc<str>], layout: Layout) -> String {
     match all {
         [] => String::new(),
         [one, more @ ..] if layout.table_width() >= WIDE && !more.is_empty() => {
