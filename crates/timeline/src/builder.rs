@@ -24,7 +24,8 @@ const MAX_SEARCHED_DEPTH: usize = 64;
 struct OpenSpans {
     stack: Vec<(SpanId, NameId, NameId)>,
     /// The number of spans deeper than [`MAX_SEARCHED_DEPTH`], by name and detail.
-    deep: HashMap<(NameId, NameId), u32>,
+    /// Boxed, because a log can have a track in each line and few are deep.
+    deep: Option<Box<HashMap<(NameId, NameId), u32>>>,
     last: Option<Ns>,
 }
 
@@ -47,7 +48,7 @@ impl OpenSpans {
     #[inline]
     fn push(&mut self, id: SpanId, name: NameId, detail: NameId) {
         if self.stack.len() >= MAX_SEARCHED_DEPTH {
-            *self.deep.entry((name, detail)).or_default() += 1;
+            *self.deep.get_or_insert_default().entry((name, detail)).or_default() += 1;
         }
         self.stack.push((id, name, detail));
     }
@@ -56,7 +57,7 @@ impl OpenSpans {
     fn pop(&mut self) -> Option<(SpanId, NameId, NameId)> {
         let top = self.stack.pop()?;
         if self.stack.len() >= MAX_SEARCHED_DEPTH {
-            if let Some(n) = self.deep.get_mut(&(top.1, top.2)) {
+            if let Some(n) = self.deep.as_mut().and_then(|deep| deep.get_mut(&(top.1, top.2))) {
                 *n -= 1;
             }
         }
@@ -70,7 +71,8 @@ impl OpenSpans {
             return true;
         }
         let searched = &self.stack[..self.stack.len().min(MAX_SEARCHED_DEPTH)];
-        searched.iter().rev().any(is) || self.deep.get(&(name, detail)).is_some_and(|&n| n > 0)
+        searched.iter().rev().any(is)
+            || self.deep.as_ref().and_then(|deep| deep.get(&(name, detail))).is_some_and(|&n| n > 0)
     }
 
     /// Closes all open spans except the `kept` outermost ones.

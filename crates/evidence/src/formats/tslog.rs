@@ -51,6 +51,7 @@ mod order;
 mod pieces;
 mod processes;
 mod rate;
+mod stacks;
 mod user;
 mod user_part;
 

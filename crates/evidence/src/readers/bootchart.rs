@@ -128,8 +128,9 @@ impl Evidence for Chart {
         self.init = self.samples.processes.iter().position(|process| process.pid == 1).map(|place| tracks[place]);
         boot.init = boot.init.or(self.init);
         let children = self.children(&tracks);
+        let none = Vec::new();
         for (number, (process, track)) in self.samples.processes.iter().zip(&tracks).enumerate() {
-            place(process, &children[number], *track, origin, boot);
+            place(process, children.get(&number).unwrap_or(&none), *track, origin, boot);
         }
         self.table(origin, boot);
         if let Some((at, track)) = self.samples.idle.zip(self.init) {
@@ -197,21 +198,21 @@ impl Chart {
         self.samples.processes.iter().map(unrelated).collect()
     }
 
-    /// For each process, its children that ended, sorted by their end.
-    fn children(&self, tracks: &[TrackId]) -> Vec<Vec<Child>> {
+    /// The children of each process that ended, sorted by their end.
+    fn children(&self, tracks: &[TrackId]) -> HashMap<usize, Vec<Child>> {
         let processes = &self.samples.processes;
         let unrelated = self.unrelated();
-        let mut children: Vec<Vec<Child>> = vec![Vec::new(); processes.len()];
+        let mut children: HashMap<usize, Vec<Child>> = HashMap::new();
         let mut known: HashMap<u64, usize> = HashMap::new();
         for (place, (process, track)) in processes.iter().zip(tracks).enumerate() {
             let (from, until, track) = (process.from(), process.until, *track);
             let ended = self.samples.knows_ends && process.is_over && from < until && !unrelated[place];
             if let Some(parent) = known.get(&process.parent).filter(|_| ended) {
-                children[*parent].push(Child { from, until, track });
+                children.entry(*parent).or_default().push(Child { from, until, track });
             }
             known.insert(process.pid, place);
         }
-        children.iter_mut().for_each(|of_one| of_one.sort_by_key(|child| child.until));
+        children.values_mut().for_each(|of_one| of_one.sort_by_key(|child| child.until));
         children
     }
 
@@ -223,11 +224,11 @@ impl Chart {
         }
         let users: Vec<&Process> = self.samples.processes.iter().filter(|process| !process.is_kernels()).collect();
         let place_of: HashMap<u64, usize> = users.iter().enumerate().map(|(place, user)| (user.pid, place)).collect();
-        let mut children: Vec<Vec<usize>> = vec![Vec::new(); users.len()];
+        let mut children: HashMap<usize, Vec<usize>> = HashMap::new();
         let mut roots = Vec::new();
         for (place, user) in users.iter().enumerate() {
             match place_of.get(&user.parent).filter(|parent| **parent < place) {
-                Some(parent) => children[*parent].push(place),
+                Some(parent) => children.entry(*parent).or_default().push(place),
                 None => roots.push(place),
             }
         }
@@ -239,7 +240,8 @@ impl Chart {
             let (start, end) = (origin + user.from(), user.is_over.then_some(origin + user.until));
             let (pid, parent) = (user.pid, user.parent);
             timeline.processes.push(timeline::Process { pid, parent, depth, name, start, end });
-            next.extend(children[place].iter().rev().map(|child| (*child, depth + 1)));
+            let of_user = children.get(&place).into_iter().flatten();
+            next.extend(of_user.rev().map(|child| (*child, depth + 1)));
         }
     }
 }

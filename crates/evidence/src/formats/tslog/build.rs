@@ -53,6 +53,7 @@ pub fn build(mut log: Log, counter: Counter, timeline: &mut Timeline) -> Built {
     // If the log's first record defines time zero, its place has no error.
     let error = if let Counter::Clock(clock) = &counter { clock.residual } else { Ns::ZERO };
     let clock = clock(&log, &order, counter, timeline);
+    log.records = Vec::new(); // `order` has them
     timeline.os = os(&log, &order.known);
     let tracks: Vec<TrackId> = add_tracks(&log, &order, timeline);
     for (life, &track) in order.lives.iter().zip(&tracks) {

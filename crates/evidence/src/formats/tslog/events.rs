@@ -14,9 +14,9 @@ use super::line::What;
 use super::occupancy;
 use super::open_waits::{OpenWait, Waits};
 use super::order::{Life, Order};
+use super::stacks::Stacks;
 use super::{Log, Record};
 use crate::input::text::{lossy, word};
-use hashbrown::HashMap;
 use std::collections::BTreeMap;
 use timeline::{
     Clock, DiagnosticKind, Hold, Mark, NameId, Ns, SpanBuilder, SpanId, SpanKind, Ticks, Timeline, TrackId, Wait,
@@ -104,7 +104,7 @@ const OPEN_NAMED: usize = 50;
 #[derive(Default)]
 struct Open {
     waits: Waits,
-    holds: HashMap<NameId, Vec<(Ns, Record)>>,
+    holds: Stacks<(Ns, Record)>,
 }
 
 impl<'a> Builder<'a> {
@@ -254,23 +254,19 @@ impl<'a> Builder<'a> {
         let until = self.open_until(track, last, entries);
         self.cut(track, until, entries);
         let place = |r: &Record| self.log.place(self.order.pieces[r.piece as usize].0, r.line);
-        for (topic, waits) in sorted(open.waits.without_end()) {
-            for wait in waits {
-                let (until, problem) = wait.until(|span| self.timeline.spans.get(span).start);
-                self.timeline.diagnostics.note(problem, || place(&wait.record));
-                let (from, by) = (wait.from, WaitedOn::Holders(topic));
-                self.timeline.waits.push(Wait { track, from, woken: until, until, by, uninterruptible: false });
-            }
+        for (topic, wait) in open.waits.without_end() {
+            let (until, problem) = wait.until(|span| self.timeline.spans.get(span).start);
+            self.timeline.diagnostics.note(problem, || place(&wait.record));
+            let (from, by) = (wait.from, WaitedOn::Holders(topic));
+            self.timeline.waits.push(Wait { track, from, woken: until, until, by, uninterruptible: false });
         }
-        for (topic, holds) in sorted(open.holds) {
-            for (from, record) in holds {
-                self.timeline.holds.push(Hold { topic, track, from, to: Ns::MAX });
-                let unmatched = &mut self.unmatched.entry(topic).or_default().holds;
-                if unmatched.0 == 0 {
-                    unmatched.1 = place(&record);
-                }
-                unmatched.0 += 1;
+        for (topic, (from, record)) in open.holds.into_sorted() {
+            self.timeline.holds.push(Hold { topic, track, from, to: Ns::MAX });
+            let unmatched = &mut self.unmatched.entry(topic).or_default().holds;
+            if unmatched.0 == 0 {
+                unmatched.1 = place(&record);
             }
+            unmatched.0 += 1;
         }
     }
 
@@ -282,7 +278,7 @@ impl<'a> Builder<'a> {
                 let next = SpanId(timeline::number(self.timeline.spans.len()));
                 open.waits.begin(topic, OpenWait::new(at, record, next), self.builder.innermost(track));
             }
-            Event::Hold => open.holds.entry(topic).or_default().push((at, record)),
+            Event::Hold => open.holds.push(topic, (at, record)),
             Event::Unwait => match open.waits.end(topic) {
                 Some(from) => {
                     let until = at.max(from);
@@ -298,7 +294,7 @@ impl<'a> Builder<'a> {
                 None => self.timeline.diagnostics.note(DiagnosticKind::WaitWithoutBeginning, place),
             },
             Event::Release => {
-                let from = match open.holds.get_mut(&topic).and_then(Vec::pop) {
+                let from = match open.holds.pop(topic) {
                     Some((from, _)) => from.min(at),
                     None => {
                         let unmatched = &mut self.unmatched.entry(topic).or_default().releases;
@@ -351,12 +347,6 @@ impl Entries {
         let record = entered.nth(number).filter(|_| Some(span) != self.process);
         record.map_or(String::new(), |r| log.place(order.pieces[usize::from(r.piece)].0, r.line))
     }
-}
-
-fn sorted<T>(open: HashMap<NameId, Vec<T>>) -> Vec<(NameId, Vec<T>)> {
-    let mut open: Vec<_> = open.into_iter().collect();
-    open.sort_by_key(|(topic, _)| *topic);
-    open
 }
 
 /// The place of the first name that is not UTF-8: in a record, or else in the process table.

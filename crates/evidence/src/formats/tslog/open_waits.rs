@@ -4,19 +4,19 @@
 //! that entry. The wait ends earlier if the thread leaves the function in which the wait began.
 
 use super::Record;
-use hashbrown::HashMap;
+use super::stacks::Stacks;
 use timeline::{DiagnosticKind, NameId, Ns, SpanId};
 
 /// A thread's waits.
 #[derive(Default)]
 pub(super) struct Waits {
     all: Vec<OpenWait>,
-    /// The waits without an end, by topic.
-    open: HashMap<NameId, Vec<usize>>,
+    /// The waits without an end, by topic, as places in `all`.
+    open: Stacks<u32>,
     /// The number of waits without an end.
     count: usize,
     /// Waits whose function was not left yet. Later waits are deeper inside, so these are in the order of their spans.
-    inside: Vec<(SpanId, usize)>,
+    inside: Vec<(SpanId, u32)>,
     /// Spans that were left while a wait was open, except sleeps.
     ran: Vec<SpanId>,
 }
@@ -54,18 +54,18 @@ impl OpenWait {
 impl Waits {
     /// Adds a wait that begins in the span `inside`, the innermost.
     pub(super) fn begin(&mut self, topic: NameId, wait: OpenWait, inside: Option<SpanId>) {
-        let number = self.all.len();
+        let number = timeline::number(self.all.len());
         self.all.push(wait);
         self.count += 1;
-        self.open.entry(topic).or_default().push(number);
+        self.open.push(topic, number);
         self.inside.extend(inside.map(|span| (span, number)));
     }
 
     /// Ends the innermost wait for a topic. Returns when it began.
     pub(super) fn end(&mut self, topic: NameId) -> Option<Ns> {
-        let number = self.open.get_mut(&topic).and_then(Vec::pop)?;
+        let number = self.open.pop(topic)?;
         self.count -= 1;
-        Some(self.all[number].from)
+        Some(self.all[number as usize].from)
     }
 
     /// True if [`Waits::leave`] must be called for spans that are left.
@@ -76,7 +76,7 @@ impl Waits {
     /// Notes that a span was left, and all that began after it.
     pub(super) fn leave(&mut self, span: SpanId, at: Ns, sleeps: bool) {
         while let Some(&(_, number)) = self.inside.last().filter(|(inside, _)| *inside >= span) {
-            self.all[number].left = Some(at);
+            self.all[number as usize].left = Some(at);
             self.inside.pop();
         }
         if self.count > 0 && !sleeps {
@@ -85,13 +85,13 @@ impl Waits {
     }
 
     /// Returns the waits without an end, by topic.
-    pub(super) fn without_end(mut self) -> HashMap<NameId, Vec<OpenWait>> {
+    pub(super) fn without_end(mut self) -> Vec<(NameId, OpenWait)> {
         self.ran.sort_unstable();
-        let wait = |number: usize| {
-            let wait = self.all[number];
+        let wait = |number: u32| {
+            let wait = self.all[number as usize];
             let ran = self.ran.get(self.ran.partition_point(|&span| span < wait.next)).copied();
             OpenWait { ran, ..wait }
         };
-        self.open.into_iter().map(|(topic, open)| (topic, open.into_iter().map(wait).collect())).collect()
+        self.open.into_sorted().into_iter().map(|(topic, number)| (topic, wait(number))).collect()
     }
 }
