@@ -62,6 +62,7 @@ fn weight(tag: u8) -> usize {
     const IDLE: u8 = 6;
     match (tag & 15, tag >> 4 & 7) {
         (STACK, 0) | (IDLE, _) => 6,
+        (STACK, _) => 2,
         (SWITCH, _) => 12,
         _ => 1,
     }
