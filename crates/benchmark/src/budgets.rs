@@ -2,9 +2,10 @@
 //!
 //! ```toml
 //! baseline = "history"              # the reference of limits with +: history, or a bench; `--baseline` replaces it
+//! kernel = "6.1"                    # boots of another kernel measure nothing
 //! total = ["1.2s", "+5%"]           # one limit, or several
 //! [phase]
-//! initcalls = "300ms"               # of deterministic boots, which have no time: "300M instr"
+//! initcalls = "300ms"               # also the sum of "initcalls: …"; of deterministic boots "300M instr"
 //! [function]                        # rows and functions, as `show` names them
 //! "initcall acpi_init" = "+2ms"
 //! [milestone]                       # the time of a milestone, as `show --milestones` names it
@@ -15,23 +16,36 @@
 //! vmm_cpu = "2s"
 //! [instructions]                    # of deterministic boots
 //! total = "1.9G"
+//! [machine.q35]                     # for boots on this machine type, in place of the limits above
+//! total = "1.1s"
+//! [machine.q35.phase]
+//! initcalls = "250ms"
+//! [[reference]]                     # a measured value and its margin, for boots on this hardware
+//! name = "total"
+//! value = "1.02s"
+//! margin = "5%"
+//! hardware = "x86_64 q35, 2 CPUs, 512 MiB, kvm, …"
 //! ```
 //! Every limit is a maximum: `1.2s` is absolute, `+5%` and `+2ms` are relative to the baseline. [`judge`] decides whether each
 //! limit is kept, and takes the noise of the boots into account.
 
+mod about;
 mod amount;
+mod file;
 pub mod judge;
 mod observed;
+pub mod reference;
 
+mod undecided;
+
+pub use about::About;
 pub use judge::{Checked, Status, check};
 pub use observed::{Noise, Observed, metrics};
+pub use undecided::{OnUndecided, Undecided};
 
 use crate::metrics::{Metric, Unit};
-use crate::runs::current_name;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::fmt;
-use toml::{Spanned, Value};
 
 /// The kind of quantity that has a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
@@ -126,6 +140,32 @@ pub struct Budget {
     pub text: String,
     /// Its line in the file, from 1.
     pub line: usize,
+    /// The machines that it is for; `None`: all.
+    pub scope: Option<Scope>,
+}
+
+/// The machines that a budget is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Those of a machine type.
+    Machine(String),
+    /// Those with this hardware, as [`About::hardware`] describes it.
+    Hardware(String),
+}
+
+impl Scope {
+    fn includes(&self, about: &About) -> bool {
+        match self {
+            Scope::Machine(machine) => about.machine == *machine,
+            Scope::Hardware(hardware) => about.hardware() == *hardware,
+        }
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Scope::Machine(name) | Scope::Hardware(name) => name,
+        }
+    }
 }
 
 /// A file of budgets.
@@ -133,6 +173,8 @@ pub struct Budget {
 pub struct Budgets {
     /// The baseline of relative limits, if the file names one.
     pub baseline: Option<String>,
+    /// The kernel that the budgets are for, if the file names one.
+    pub kernel: Option<String>,
     /// The budgets, ordered by kind and name.
     pub all: Vec<Budget>,
 }
@@ -147,95 +189,27 @@ pub struct BudgetError {
     pub why: String,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    baseline: Option<String>,
-    total: Option<Spanned<Value>>,
-    #[serde(default)]
-    phase: Named,
-    #[serde(default)]
-    function: Named,
-    #[serde(default)]
-    milestone: Named,
-    #[serde(default)]
-    memory: Named,
-    #[serde(default)]
-    metric: Named,
-    #[serde(default)]
-    instructions: Named,
-}
-
-type Named = BTreeMap<String, Spanned<Value>>;
-
 impl Budgets {
-    /// Parses the text of a file.
-    pub fn parse(text: &str) -> Result<Budgets, BudgetError> {
-        let line_of = |at: usize| 1 + text.get(..at).unwrap_or(text).matches('\n').count();
-        let file: File = toml::from_str(text).map_err(|e| BudgetError {
-            line: e.span().map_or(1, |span| line_of(span.start)),
-            why: e.message().replace('\n', "; "),
-        })?;
-        let total = file.total.map(|limits| (TOTAL.to_owned(), limits));
-        let kinds = [
-            (Kind::Total, total.into_iter().collect()),
-            (Kind::Phase, file.phase),
-            (Kind::Function, file.function),
-            (Kind::Milestone, file.milestone),
-            (Kind::Memory, file.memory),
-            (Kind::Metric, file.metric),
-            (Kind::Instructions, file.instructions),
-        ];
-        let mut all = Vec::new();
-        for (kind, named) in kinds {
-            for (name, limits) in named {
-                let line = line_of(limits.span().start);
-                let what = match kind {
-                    Kind::Memory | Kind::Metric => metric(kind, &name).map_err(|why| BudgetError { line, why })?,
-                    _ => What { kind, name: current_name(name) },
-                };
-                for text in texts(limits.into_inner()).map_err(|why| BudgetError { line, why })? {
-                    let (limit, unit) = amount::limit(kind, &text).map_err(|why| BudgetError { line, why })?;
-                    all.push(Budget { what: what.clone(), limit, unit, text, line });
-                }
-            }
-        }
-        if all.is_empty() {
-            return Err(BudgetError {
-                line: 1,
-                why: "there is no budget in it: write one, as total = \"1.2s\"".to_owned(),
-            });
-        }
-        Ok(Budgets { baseline: file.baseline, all })
+    /// The budgets for these boots. One for their machine replaces those of the same quantity that are for all machines.
+    pub fn for_boots<'a>(&'a self, about: &'a About) -> impl Iterator<Item = &'a Budget> {
+        let is_special = |budget: &&Budget| budget.scope.as_ref().is_some_and(|scope| scope.includes(about));
+        self.all.iter().filter(move |budget| match &budget.scope {
+            Some(scope) => scope.includes(about),
+            None => !self.all.iter().filter(is_special).any(|special| special.what == budget.what),
+        })
+    }
+
+    /// The machines that budgets are for.
+    pub fn scopes(&self) -> Vec<String> {
+        let mut names: Vec<String> =
+            self.all.iter().filter_map(|budget| Some(budget.scope.as_ref()?.name().to_owned())).collect();
+        names.dedup();
+        names
     }
 
     /// True if any limit needs a baseline.
     pub fn needs_baseline(&self) -> bool {
         self.all.iter().any(|budget| budget.limit.is_relative())
-    }
-}
-
-/// The metric with this name as a limited quantity. `[metric]` accepts all metrics, `[memory]` those in bytes.
-fn metric(section: Kind, name: &str) -> Result<What, String> {
-    let of_section = |metric: &&Metric| section == Kind::Metric || metric.unit == Unit::Bytes;
-    let allowed: Vec<&Metric> = Metric::budgeted().filter(of_section).collect();
-    match allowed.iter().find(|metric| metric.name == name) {
-        Some(metric) => Ok(What::metric(metric)),
-        None => {
-            let what = if section == Kind::Memory { "memory" } else { "metric" };
-            let names: Vec<&str> = allowed.iter().map(|metric| metric.name).collect();
-            Err(format!("no {what} that can have a budget is called {name:?}; there are {}", names.join(", ")))
-        }
-    }
-}
-
-/// The texts of a value that is one limit or a list of limits.
-fn texts(value: Value) -> Result<Vec<String>, String> {
-    let wrong = || "a limit is a text or a list of texts, such as \"300ms\" or [\"300ms\", \"+5%\"]".to_owned();
-    match value {
-        Value::String(text) => Ok(vec![text]),
-        Value::Array(all) => all.into_iter().map(|v| v.as_str().map(str::to_owned).ok_or_else(wrong)).collect(),
-        _ => Err(wrong()),
     }
 }
 
@@ -274,6 +248,29 @@ total = \"1.9G\"
     }
 
     #[test]
+    fn a_machine_has_budgets_of_its_own() {
+        let text = "total = \"2s\"\n[memory]\nvmm_max_rss = \"180M\"\n[machine.q35]\ntotal = [\"1s\", \"+5%\"]\n\
+                    [machine.virt.phase]\nkernel = \"1s\"\n[[reference]]\nname = \"phase kernel\"\nvalue = \"500ms\"\n\
+                    margin = \"10%\"\nhardware = \"arm64 virt, 1 CPU\"\n";
+        let budgets = Budgets::parse(text).unwrap();
+        let of = |arch: &str, machine: &str, cpus| -> Vec<(String, String)> {
+            let (arch, machine) = (arch.to_owned(), machine.to_owned());
+            let about = About { arch, machine, cpus, ..About::default() };
+            budgets.for_boots(&about).map(|budget| (budget.what.to_string(), budget.text.clone())).collect()
+        };
+        let named = |all: &[(&str, &str)]| -> Vec<(String, String)> {
+            all.iter().map(|(what, text)| ((*what).to_owned(), (*text).to_owned())).collect()
+        };
+        let memory = ("memory vmm_max_rss", "180M");
+        assert_eq!(of("", "pc", 1), named(&[("total", "2s"), memory]));
+        assert_eq!(of("", "q35", 1), named(&[("total", "1s"), ("total", "+5%"), memory]));
+        let kernel = [("total", "2s"), ("phase kernel", "1s"), ("phase kernel", "500ms + 10%"), memory];
+        assert_eq!(of("arm64", "virt", 1), named(&kernel));
+        let reference = budgets.all.iter().find(|budget| budget.text == "500ms + 10%").unwrap();
+        assert_eq!(reference.limit, Limit::AtMost(5.5e8));
+    }
+
+    #[test]
     fn an_error_names_its_line() {
         for (text, line, words) in [
             ("total = \"fast\"", 1, "1.2s"),
@@ -286,6 +283,13 @@ total = \"1.9G\"
             ("total = [\"1s\", 3]", 1, "text"),
             ("[phase", 1, ""),
             ("[instructions]\ntotal = \"1s\"", 2, "1.9G"),
+            ("[machine.q35]\ntotal = \"fast\"", 2, "1.2s"),
+            (
+                "total = \"1s\"\n[[reference]]\nname = \"total\"\nvalue = \"1s\"\nmargin = \"x\"\nhardware = \"h\"",
+                5,
+                "5%",
+            ),
+            ("[[reference]]\nname = \"totl\"\nvalue = \"1s\"\nmargin = \"5%\"\nhardware = \"h\"", 2, "total"),
         ] {
             let error = Budgets::parse(text).unwrap_err();
             assert!(error.line == line && error.why.contains(words) && !error.why.contains('\n'), "{text}: {error}");

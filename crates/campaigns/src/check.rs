@@ -49,7 +49,7 @@ pub fn groups(request: &Request, budgets: &Budgets, notes: &dyn Notes) -> anyhow
         let baseline = match named {
             Some(named) => Some(baseline(named, request, Some((&full_document, variant)), notes)?),
             None if variant > 0 => {
-                Some(Baseline::Rounds(Observed::of_variant(&document, 0, &name(path, &document, 0))))
+                Some(Baseline::Rounds(Box::new(Observed::of_variant(&document, 0, &name(path, &document, 0)))))
             }
             None => None,
         };

@@ -7,7 +7,7 @@ use timeline::{Unit, amount};
 const INSTRUCTION_UNITS: [(&str, f64); 4] = [("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9)];
 
 /// The word after a number of instructions where a limit may also be a time.
-const INSTRUCTIONS: &str = "instr";
+pub(super) const INSTRUCTIONS: &str = "instr";
 
 /// Parses a limit for a kind of quantity. The unit is that of an amount which is time or instructions; shares and bytes
 /// have none. The error is a message for the user.

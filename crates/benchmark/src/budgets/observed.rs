@@ -1,13 +1,13 @@
 //! The values that boots took, by quantity that can have a budget.
 
-use super::{Kind, What};
+use super::{About, Kind, What};
 use crate::did_you_mean::similar_names;
 use crate::document::Document;
 use crate::metrics::{Metric, Values};
 use crate::runs::{Boot, Measured, PhaseTime};
 use analysis::{Phase, Tables};
 use evidence::BootCalls;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use timeline::Ns;
 
 /// The cause of differences between boots of one configuration.
@@ -36,6 +36,8 @@ fn milestones(passed: &[PhaseTime]) -> impl Iterator<Item = (What, f64)> {
 pub struct Observed {
     /// Name of the configuration, as the user gave it.
     pub name: String,
+    /// Their machine and kernel.
+    pub about: About,
     /// The cause of their differences.
     pub noise: Noise,
     /// Number of boots that reached their end mark.
@@ -45,13 +47,22 @@ pub struct Observed {
     /// The values by quantity and round. A quantity that a boot lacks counts as 0, except milestones and metrics, which have no
     /// value then.
     values: BTreeMap<What, BTreeMap<u32, f64>>,
-    rounds: Vec<u32>,
+    /// For each round, true if a trace shows the boot's threads. `None` if it is not known.
+    rounds: BTreeMap<u32, Option<bool>>,
 }
 
 impl Observed {
     /// An empty collection of boots.
     pub fn new(name: &str, noise: Noise) -> Observed {
-        Observed { name: name.to_owned(), noise, boots: 0, failed: 0, values: BTreeMap::new(), rounds: Vec::new() }
+        Observed {
+            name: name.to_owned(),
+            about: About::default(),
+            noise,
+            boots: 0,
+            failed: 0,
+            values: BTreeMap::new(),
+            rounds: BTreeMap::new(),
+        }
     }
 
     /// The boots of one variant, warm-ups left out.
@@ -62,7 +73,7 @@ impl Observed {
             (true, true) => Noise::Dithered,
             (true, false) => Noise::Repeats,
         };
-        let mut observed = Observed::new(name, noise);
+        let mut observed = Observed { about: About::of_variant(document, variant), ..Observed::new(name, noise) };
         let of_variant = |boot: &&Boot| boot.variant == variant;
         for boot in document.boots.iter().filter(of_variant) {
             if let Some(round) = boot.round {
@@ -88,6 +99,7 @@ impl Observed {
         values.extend(milestones(&measured.milestones));
         values.extend(metrics(&measured.metrics));
         self.add(round, values);
+        self.rounds.insert(round, measured.traced);
     }
 
     /// Adds a recorded boot that reached its end mark: its total, phases, rows, functions, milestones and metrics. Adds its
@@ -115,12 +127,13 @@ impl Observed {
         values.extend(milestones(&measured.milestones));
         values.extend(metrics(&measured.metrics));
         self.add(round, values);
+        self.rounds.insert(round, measured.traced);
     }
 
     /// Adds a boot that reached its end mark, with its values in the unit of each kind. Sums values of the same quantity.
     pub fn add(&mut self, round: u32, values: impl IntoIterator<Item = (What, f64)>) {
         self.boots += 1;
-        self.rounds.push(round);
+        self.rounds.insert(round, None);
         for (what, value) in values {
             *self.values.entry(what).or_default().entry(round).or_default() += value;
         }
@@ -131,23 +144,60 @@ impl Observed {
         self.failed += 1;
     }
 
-    /// Values of a quantity by round. `None` if no boot has it.
-    pub fn of(&self, what: &What) -> Option<BTreeMap<u32, f64>> {
-        let values = self.values.get(what)?;
+    /// Values of a quantity by round, of the boots that have evidence of it. `None` if no boot has it, here or in `others`.
+    ///
+    /// A boot whose trace is lost has no evidence of a row that a traced boot has. A traced boot without the row spent no
+    /// time in it.
+    pub fn of(&self, what: &What, others: &[Observed]) -> Option<BTreeMap<u32, f64>> {
         if matches!(what.kind, Kind::Milestone | Kind::Memory | Kind::Metric) {
-            return Some(values.clone());
+            return self.values_of(what);
         }
-        Some(self.rounds.iter().map(|round| (*round, values.get(round).copied().unwrap_or(0.0))).collect())
+        let all = || std::iter::once(self).chain(others);
+        if !all().any(|boots| boots.values_of(what).is_some()) {
+            return None;
+        }
+        let is_traced_where_known = all().any(|boots| boots.has_in_a_trace(what));
+        let values = self.values_of(what).unwrap_or_default();
+        let value = |(round, traced): (&u32, &Option<bool>)| match values.get(round) {
+            Some(value) => Some((*round, *value)),
+            None if is_traced_where_known && *traced == Some(false) => None,
+            None => Some((*round, 0.0)),
+        };
+        Some(self.rounds.iter().filter_map(value).collect())
     }
 
-    /// Zero for each round: the values of a quantity that no boot has.
-    pub fn nothing(&self) -> BTreeMap<u32, f64> {
-        self.rounds.iter().map(|round| (*round, 0.0)).collect()
+    /// The values that boots have. A phase also has those of the group that it names: `initcalls` sums `initcalls: …`.
+    fn values_of(&self, what: &What) -> Option<BTreeMap<u32, f64>> {
+        if let Some(values) = self.values.get(what) {
+            return Some(values.clone());
+        }
+        let group = format!("{}: ", what.name);
+        let is_member =
+            |other: &What| what.kind == Kind::Phase && other.kind == Kind::Phase && other.name.starts_with(&group);
+        let mut sums: BTreeMap<u32, f64> = BTreeMap::new();
+        for (_, values) in self.values.iter().filter(|(other, _)| is_member(other)) {
+            values.iter().for_each(|(round, value)| *sums.entry(*round).or_default() += value);
+        }
+        (!sums.is_empty()).then_some(sums)
+    }
+
+    /// True if a boot with a trace has the quantity.
+    fn has_in_a_trace(&self, what: &What) -> bool {
+        let values = self.values_of(what).unwrap_or_default();
+        values.keys().any(|round| self.rounds.get(round) == Some(&Some(true)))
+    }
+
+    /// True if a boot has no trace of its threads.
+    pub fn lacks_a_trace(&self) -> bool {
+        self.rounds.values().any(|traced| *traced == Some(false))
     }
 
     /// The existing names of the same kind that are most similar; at most three.
     pub fn nearest(&self, what: &What) -> Vec<String> {
-        let names = self.values.keys().filter(|other| other.kind == what.kind).map(|other| other.name.as_str());
+        let of_kind = self.values.keys().filter(|other| other.kind == what.kind).map(|other| other.name.as_str());
+        let groups =
+            of_kind.clone().filter(|_| what.kind == Kind::Phase).filter_map(|name| Some(name.split_once(": ")?.0));
+        let names: BTreeSet<&str> = of_kind.chain(groups).collect();
         similar_names(&what.name, names)
     }
 }
@@ -165,4 +215,47 @@ fn instructions(total: Ns, named: &[(&str, f64)], calls: Option<&BootCalls>) -> 
         all.push((what(calls.names.get(row.name)), row.total as f64));
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn boots(traced: &[bool], phases: &[(&str, f64)]) -> Observed {
+        let mut boots = Observed::new("boots", Noise::Clock);
+        for (round, traced) in (0..).zip(traced) {
+            // What only a trace shows is lost with it.
+            let shown = phases.iter().filter(|(name, _)| *traced || !name.starts_with("initcalls"));
+            boots.add(round, shown.map(|(name, ms)| (What::new(Kind::Phase, name), *ms)));
+            boots.rounds.insert(round, Some(*traced));
+        }
+        boots
+    }
+
+    #[test]
+    fn a_group_of_phases_has_their_sum() {
+        let boots = boots(&[true, true], &[("kernel", 5.0), ("initcalls: fs", 2.0), ("initcalls: device", 3.0)]);
+        let of = |name: &str| boots.of(&What::new(Kind::Phase, name), &[]).map(|values| values[&1]);
+        assert_eq!((of("initcalls"), of("initcalls: fs"), of("kernel")), (Some(5.0), Some(2.0), Some(5.0)));
+        assert_eq!((of("initcall"), of("")), (None, None));
+        assert_eq!(boots.nearest(&What::new(Kind::Phase, "initcals"))[0], "initcalls");
+    }
+
+    #[test]
+    fn a_row_that_is_lost_with_the_trace_is_no_row_of_0_ns() {
+        let phases = [("kernel", 5.0), ("initcalls: fs", 2.0)];
+        let traced = boots(&[true, true], &phases);
+        let untraced = boots(&[false, true, false], &phases);
+        let fs = What::new(Kind::Phase, "initcalls: fs");
+        let rounds = |boots: &Observed, others: &[Observed]| {
+            boots.of(&fs, others).map(|values| values.into_keys().collect::<Vec<u32>>())
+        };
+        assert_eq!(rounds(&untraced, &[]), Some(vec![1]));
+        let lost = boots(&[false, false], &phases);
+        assert_eq!((rounds(&lost, &[]), rounds(&lost, std::slice::from_ref(&traced))), (None, Some(vec![])));
+        // A traced boot without the row spent no time in it.
+        let without = boots(&[true], &phases[..1]);
+        assert_eq!(without.of(&fs, &[traced]).unwrap()[&0], 0.0);
+        assert!(lost.lacks_a_trace() && !without.lacks_a_trace());
+    }
 }

@@ -62,6 +62,12 @@ impl Setup {
         serde_json::from_str::<Value>(&self.options).is_ok_and(|options| options["deterministic"] == true)
     }
 
+    /// The guest's architecture.
+    pub fn arch(&self) -> String {
+        let options = serde_json::from_str::<Value>(&self.options).unwrap_or_default();
+        GuestSpec::of(&options).map(|guest| guest.arch).unwrap_or_default()
+    }
+
     /// Reads a setup by its number.
     pub(super) fn read(db: &Connection, setup: i64) -> rusqlite::Result<Setup> {
         let sql = "SELECT id, machine, accelerator, cpus, memory_bytes, append, initrd_sha256, vmm, host, options

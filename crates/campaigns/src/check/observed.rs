@@ -6,7 +6,7 @@ use crate::opened_boot::{self, OpenedBoot};
 use crate::up_to::UpTo;
 use anyhow::{Context, bail};
 use benchmark::Measured;
-use benchmark::budgets::{Noise, Observed};
+use benchmark::budgets::{About, Noise, Observed};
 use evidence::Followed;
 use recording::{GuestSpec, Manifest, OutcomeKind, TimeBase};
 use std::path::{Path, PathBuf};
@@ -26,7 +26,11 @@ pub fn recordings(paths: &[&PathBuf], up_to: &UpTo, notes: &dyn Notes) -> anyhow
     for (round, path) in (0..).zip(&all) {
         let mut opened = opened_boot::open_noting_warnings(path, notes)?;
         let manifest = opened.recording.manifest();
-        let (to, first) = observed.get_or_insert_with(|| (Observed::new(&name, noise(manifest)), manifest.clone()));
+        let (to, first) = observed.get_or_insert_with(|| {
+            let mut observed = Observed::new(&name, noise(manifest));
+            observed.about = about(&opened);
+            (observed, manifest.clone())
+        });
         same(first, manifest, &all[0], path)?;
         if append(manifest) != append(first) && to.noise == Noise::Repeats {
             to.noise = Noise::Dithered;
@@ -47,6 +51,24 @@ fn inside(path: &Path) -> Vec<PathBuf> {
 
 fn noise(manifest: &Manifest) -> Noise {
     if manifest.time_base == TimeBase::GuestVirtual { Noise::Repeats } else { Noise::Clock }
+}
+
+/// The machine and the kernel of a recording.
+fn about(opened: &OpenedBoot) -> About {
+    let (manifest, subject) = (opened.recording.manifest(), &opened.facts.subject);
+    let deterministic = manifest.time_base == TimeBase::GuestVirtual;
+    // Only a virtual machine runs on a host that is not itself the machine.
+    let on_a_host = !subject.accelerator.is_empty() && !deterministic;
+    About {
+        kernel: subject.kernel.clone(),
+        arch: GuestSpec::of(&manifest.how).map(|guest| guest.arch).unwrap_or_default(),
+        machine: subject.machine.clone(),
+        accelerator: subject.accelerator.clone(),
+        cpus: subject.cpus,
+        memory_bytes: subject.memory_bytes,
+        host_cpu: if on_a_host { manifest.host.cpu.clone() } else { String::new() },
+        deterministic,
+    }
 }
 
 /// Refuses boots of different kernels or with different kinds of time, since they are not of one kind.
@@ -86,6 +108,7 @@ fn add(
     let boot = opened.boot(None)?;
     let calls = opened.calls.as_ref().filter(|_| observed.noise != Noise::Clock).map(Followed::tree);
     measured.metrics = boot.facts.metrics;
+    measured.traced = Some(!boot.timeline.running.is_empty());
     observed.add_recorded(round, boot.total, &boot.phases, boot.tables(), calls.as_ref(), &measured);
     Ok(())
 }

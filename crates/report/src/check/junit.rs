@@ -2,20 +2,24 @@
 //!
 //! There is no official schema; this is the part that Jenkins and GitLab read
 //! (<https://github.com/testmoapp/junitxml>). A budget that cannot be decided is *skipped*: it neither passed nor
-//! failed.
+//! failed. One that fails the check because nothing was measured is an *error*.
 
-use super::{Check, failed, sentence};
+use super::{CaseResult, Check, failed, result, sentence};
 use crate::html::esc as escaped;
-use benchmark::budgets::Status;
+use benchmark::budgets::{OnUndecided, Status};
 use std::fmt::Write;
 
 impl Check {
-    pub fn junit(&self) -> String {
-        let over = self.budgets.iter().filter(|c| c.status == Status::Over).count();
-        let skipped = self.budgets.iter().filter(|c| c.status == Status::CannotTell).count();
+    pub fn junit(&self, on_undecided: OnUndecided) -> String {
+        let count = |is_it: &dyn Fn(CaseResult, Status) -> bool| {
+            self.budgets.iter().filter(|c| is_it(result(c, on_undecided), c.status)).count()
+        };
+        let over = count(&|_, status| status == Status::Over);
+        let errors = count(&|result, status| result == CaseResult::Failed && status != Status::Over);
+        let skipped = count(&|result, _| result == CaseResult::Skipped);
         let failures = over + self.boots.iter().filter(|b| b.failed > 0).count();
         let tests = self.budgets.len() + self.boots.len();
-        let counts = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\"");
+        let counts = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\"");
         let mut out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned();
         let _ = writeln!(out, "<testsuites {counts}>\n  <testsuite name=\"{}\" {counts}>", escaped(&self.file));
         for boots in &self.boots {
@@ -24,10 +28,11 @@ impl Check {
         }
         for c in &self.budgets {
             let message = sentence(c);
-            let inner = match c.status {
-                Status::Within => format!("<system-out>{}</system-out>", escaped(&message)),
-                Status::Over => failure(&message),
-                Status::CannotTell => format!("<skipped message=\"{}\"/>", escaped(&message)),
+            let inner = match (result(c, on_undecided), c.status) {
+                (CaseResult::Passed, _) => format!("<system-out>{}</system-out>", escaped(&message)),
+                (CaseResult::Failed, Status::Over) => failure(&message),
+                (CaseResult::Failed, _) => format!("<error message=\"{}\"/>", escaped(&message)),
+                (CaseResult::Skipped, _) => format!("<skipped message=\"{}\"/>", escaped(&message)),
             };
             case(&c.of, &format!("{} at most {}", c.what, c.limit), &inner, &mut out);
         }

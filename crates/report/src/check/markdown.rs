@@ -1,6 +1,6 @@
 //! Budgets as a Markdown table, for example for the summary of a CI job.
 
-use super::{Check, amount, between, failed, limit, rank, word};
+use super::{Check, between, failed, limit, rank, took, word};
 use crate::harmless;
 use benchmark::budgets::Checked;
 use std::fmt::Write;
@@ -24,7 +24,7 @@ impl Check {
                 cell(&c.what.to_string()),
                 cell(&owner),
                 cell(&limit(c)),
-                amount(c, c.median.estimate),
+                took(c),
                 between(c),
                 c.boots
             );

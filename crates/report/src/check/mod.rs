@@ -1,16 +1,20 @@
-//! The result of checking budgets, for a reader and for CI systems: text, JUnit XML, GitHub annotations, Markdown.
+//! The result of checking budgets, for a reader and for CI systems: text, JUnit XML, KTAP, SARIF, a KCIDB report, GitHub
+//! annotations, Markdown.
 //!
 //! As a document it has the schema `bootscope.check/1`; fields are added, never renamed or removed.
 
 mod github;
 mod junit;
+mod kcidb;
+mod ktap;
 mod markdown;
+mod sarif;
 
 use crate::paragraph::paragraph;
 use crate::table::{Align, Column, Line, render};
 use crate::text::{bytes, counted, percent, thousands};
 use crate::{Layout, Style, harmless};
-use benchmark::budgets::{Checked, Kind, Observed, Status};
+use benchmark::budgets::{Checked, Kind, Observed, OnUndecided, Status, Undecided};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use timeline::{Ns, Unit, rounded_count};
@@ -27,6 +31,9 @@ pub struct Check {
     pub file: String,
     /// The worst status of all: `over`, `cannot-tell`, `within`. A boot that failed counts as over.
     pub status: Status,
+    /// False if the boots measured nothing of a budget: they are too few, or have no evidence of it, or are of another kernel.
+    #[serde(default)]
+    pub is_measured: bool,
     /// The sets of boots that were checked.
     pub boots: Vec<CheckedBoots>,
     /// Every budget of each set, in the order of the file.
@@ -55,7 +62,13 @@ impl Check {
             () if has(Status::CannotTell) => Status::CannotTell,
             () => Status::Within,
         };
-        Check { schema: SCHEMA.to_owned(), file: file.to_owned(), status, boots, budgets }
+        let is_measured = budgets.iter().filter_map(|c| c.undecided).all(Undecided::is_measured);
+        Check { schema: SCHEMA.to_owned(), file: file.to_owned(), status, is_measured, boots, budgets }
+    }
+
+    /// True if the check fails: a budget is over, a boot failed, or a budget is undecided and the user wants that to fail.
+    pub fn fails(&self, on_undecided: OnUndecided) -> bool {
+        self.status == Status::Over || self.budgets.iter().any(|c| result(c, on_undecided) == CaseResult::Failed)
     }
 
     /// The text for a terminal, with the budgets that are over first.
@@ -79,8 +92,7 @@ impl Check {
         let mut in_order: Vec<&Checked> = self.budgets.iter().collect();
         in_order.sort_by_key(|c| rank(c.status));
         let line = |c: &&Checked| {
-            let mut cells =
-                vec![word(c.status).to_owned(), c.what.to_string(), limit(c), amount(c, c.median.estimate), between(c)];
+            let mut cells = vec![word(c.status).to_owned(), c.what.to_string(), limit(c), took(c), between(c)];
             cells.extend(several.then(|| c.of.clone()));
             Line { cells: cells.iter().map(|cell| harmless(cell).into_owned()).collect(), faint: false }
         };
@@ -103,6 +115,25 @@ impl Check {
             parts.push(format!("{} that these boots cannot tell", count(Status::CannotTell)));
         }
         format!("{all}: {}", parts.join(", "))
+    }
+}
+
+/// The result of a budget for a CI system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CaseResult {
+    Passed,
+    /// It is over, or undecided and the user wants that to fail.
+    Failed,
+    /// It is undecided, and fails nothing.
+    Skipped,
+}
+
+fn result(c: &Checked, on_undecided: OnUndecided) -> CaseResult {
+    match (c.status, c.undecided) {
+        (Status::Within, _) => CaseResult::Passed,
+        (Status::Over, _) => CaseResult::Failed,
+        (Status::CannotTell, Some(why)) if on_undecided.fails(why) => CaseResult::Failed,
+        (Status::CannotTell, _) => CaseResult::Skipped,
     }
 }
 
@@ -134,9 +165,9 @@ fn word(status: Status) -> &'static str {
 
 /// The limit as a budget states it, or `+5% (1.05 s)` over a baseline.
 fn limit(c: &Checked) -> String {
-    match c.baseline {
-        Some(_) => format!("{} ({})", c.limit, amount(c, c.limit_value)),
-        None => c.limit.clone(),
+    match (c.baseline, c.limit_value) {
+        (Some(_), Some(value)) => format!("{} ({})", c.limit, amount(c, value)),
+        _ => c.limit.clone(),
     }
 }
 
@@ -152,23 +183,29 @@ fn amount(c: &Checked, value: f64) -> String {
     }
 }
 
+/// The median of the boots; empty if no boot has the quantity.
+fn took(c: &Checked) -> String {
+    c.median.map_or_else(String::new, |median| amount(c, median.estimate))
+}
+
 fn between(c: &Checked) -> String {
-    if c.median.confidence == 0.0 {
-        return String::new();
-    }
+    let Some(median) = c.median.filter(|median| median.confidence > 0.0) else { return String::new() };
     // Five boots give only their range, with less than 95 % confidence.
-    let less = if c.median.is_sure() { String::new() } else { format!(" ({})", percent(c.median.confidence)) };
-    format!("{} to {}{less}", amount(c, c.median.low), amount(c, c.median.high))
+    let less = if median.is_sure() { String::new() } else { format!(" ({})", percent(median.confidence)) };
+    format!("{} to {}{less}", amount(c, median.low), amount(c, median.high))
 }
 
 /// One budget in a sentence.
 fn sentence(c: &Checked) -> String {
-    let took = format!("{} took {} of at most {}", c.what, amount(c, c.median.estimate), limit(c));
+    if c.median.is_none() {
+        return format!("{} of at most {} is not measured: {}", c.what, limit(c), why_not(c));
+    }
+    let took = format!("{} took {} of at most {}", c.what, took(c), limit(c));
     match c.status {
         Status::CannotTell => format!("{took}: {}", why_not(c)),
         _ if between(c).is_empty() => took,
         _ => {
-            let sure = if c.median.is_sure() { "95 % interval" } else { "interval" };
+            let sure = if c.median.is_some_and(|median| median.is_sure()) { "95 % interval" } else { "interval" };
             format!("{took} ({sure} {}, {})", between(c), counted(c.boots as u64, "boot"))
         }
     }
@@ -176,15 +213,17 @@ fn sentence(c: &Checked) -> String {
 
 /// The reason why these boots cannot decide the budget.
 fn why_not(c: &Checked) -> String {
-    match c.p_over {
-        Some(_) if c.boots < 5 => {
-            format!("{} are too few to decide; five that agree are enough", counted(c.boots as u64, "boot"))
+    let boots = counted(c.boots as u64, "boot");
+    match c.undecided {
+        Some(Undecided::NoBoots) => "there is no boot that reached its end mark".to_owned(),
+        Some(Undecided::NoEvidence) => format!("the boots have no evidence of it{}", c.detail),
+        Some(Undecided::TooFew) => format!("{boots} are too few to decide; five that agree are enough"),
+        Some(Undecided::OtherKernel) => format!("the budgets are for kernel {}", c.detail),
+        Some(Undecided::OtherSetup) => format!("the baseline is of other hardware: {}", c.detail),
+        Some(Undecided::Noise) | None => {
+            format!("{boots} lie on both sides of the limit: more boots, or --deterministic, may decide")
         }
-        Some(_) => format!(
-            "{} lie on both sides of the limit: more boots, or --deterministic, may decide",
-            counted(c.boots as u64, "boot")
-        ),
-        None => "layout alone moves deterministic boots by as much: bench them dithered".to_owned(),
+        Some(Undecided::Layout) => "layout alone moves deterministic boots by as much: bench them dithered".to_owned(),
     }
 }
 

@@ -113,7 +113,7 @@ fn every_metric_with_less_is_better_can_have_a_budget() {
         }
         let budgets = Budgets::parse(&budget).unwrap();
         let [first, second] = variants.clone();
-        let checked = budgets::check(&budgets, &[(second, Some(Baseline::Rounds(first)))]).unwrap();
+        let checked = budgets::check(&budgets, &[(second, Some(Baseline::Rounds(Box::new(first))))]).unwrap();
         assert_eq!(checked.iter().map(|c| c.status).collect::<Vec<_>>(), [Status::Over], "{}", metric.name);
         let text =
             Check::new("budgets.toml", variants[1..].iter(), checked).text(Layout { width: 120, ..Layout::default() });

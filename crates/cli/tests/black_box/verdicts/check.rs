@@ -93,7 +93,110 @@ fn undecided_budgets_have_the_chosen_exit_status() {
     let case = Case::new("total = \"1004ms\"");
     let bench = case.bench("b", DAY, &["aaaa"], &[1000.0]);
     run(&mut case.check(&bench)).exits(0);
-    run(case.check(&bench).args(["--undecided", "3"])).exits(3);
+    for (chosen, status) in [("3", 3), ("fail", 1), ("ok", 0)] {
+        run(case.check(&bench).args(["--undecided", chosen])).exits(status);
+    }
+    run(case.check(&bench).args(["--undecided", "maybe"])).refuses(&["ok, fail"]);
+}
+
+/// A gate that measured nothing fails, and says why.
+#[test]
+fn a_check_that_measured_nothing_fails() {
+    let case = Case::new("total = \"10s\"");
+    let nothing = |boots: &Path, why: &str| {
+        let xml = case.path("check.xml");
+        let ran = run(case.check(boots).arg("--json").arg("--junit").arg(&xml)).exits(1);
+        let document = ran.json();
+        assert_eq!((document["status"].as_str(), &document["is_measured"]), (Some("cannot-tell"), &false.into()));
+        assert_eq!(document["budgets"][0]["undecided"], why, "{document}");
+        let xml = std::fs::read_to_string(&xml).unwrap();
+        assert!(xml.contains("errors=\"1\"") && xml.contains("<error message="), "{xml}");
+        run(case.check(boots).args(["--undecided", "ok"])).exits(0);
+    };
+    let few: Vec<Vec<Option<f64>>> = (0..4).map(|_| vec![Some(1000.0)]).collect();
+    let few = Bench { created: DAY, kernels: &["aaaa"], rounds: &few }.write(&case.path("few"));
+    nothing(&few, "too-few");
+    let none = Bench { created: DAY, kernels: &["aaaa"], rounds: &[] }.write(&case.path("none"));
+    nothing(&none, "no-boots");
+    std::fs::write(case.path("budgets.toml"), "kernel = \"6.12\"\ntotal = \"10s\"").unwrap();
+    nothing(&case.bench("other", DAY, &["aaaa"], &[1000.0]), "other-kernel");
+    // The trace of all boots is lost, and with it the row.
+    std::fs::write(case.path("budgets.toml"), "[function]\n\"initcall acpi_init\" = \"10s\"").unwrap();
+    let lost = case.bench("lost", DAY, &["aaaa"], &[1000.0]);
+    let journal = lost.join("bench.jsonl");
+    let text = std::fs::read_to_string(&journal).unwrap();
+    let text =
+        text.replace("initcall acpi_init", "kernel: no trace").replace("\"outcome\"", "\"traced\":false,\"outcome\"");
+    std::fs::write(&journal, text).unwrap();
+    nothing(&lost, "no-evidence");
+}
+
+#[test]
+fn references_of_several_machines_are_written_and_checked() {
+    let case = Case::new("total = \"+4%\"\n[phase]\ninitcalls = \"900ms\"\n");
+    let before = case.bench("before", DAY, &["aaaa"], &[1000.0]);
+    let reference = case.path("reference.toml");
+    let write = |boots: &Path| run(case.check(boots).arg("--write-reference").arg(&reference));
+    let written = write(&before).exits(0);
+    assert!(written.text().contains("total 1004.500ms + 4%"), "{}", written.text());
+    let check = |boots: &Path| {
+        let mut command = bootscope("check");
+        command.arg(&reference).arg(boots);
+        command
+    };
+    for (ms, status) in [(1010.0, 0), (1100.0, 1)] {
+        let now = case.bench(&format!("now-{ms}"), DAY, &["bbbb"], &[ms]);
+        run(&mut check(&now)).exits(status);
+    }
+    // Boots elsewhere have no reference, until they get one.
+    let elsewhere = case.bench("elsewhere", DAY, &["aaaa"], &[1200.0]);
+    let journal = elsewhere.join("bench.jsonl");
+    let text = std::fs::read_to_string(&journal).unwrap();
+    std::fs::write(&journal, text.replacen("\"accelerator\":\"tcg\"", "\"accelerator\":\"kvm\"", 1)).unwrap();
+    run(&mut check(&elsewhere)).refuses(&["no budget is for", "tcg"]);
+    write(&elsewhere).exits(0);
+    run(&mut check(&elsewhere)).exits(0);
+    run(&mut check(&before)).exits(0);
+}
+
+#[test]
+fn kernel_ci_gets_ktap_sarif_and_a_report_for_kcidb() {
+    let case = Case::new("total = [\"900ms\", \"1004ms\", \"2s\"]\n");
+    let bench = case.bench("b", DAY, &["aaaa"], &[1000.0]);
+    let (ktap, sarif, kcidb) = (case.path("check.ktap"), case.path("check.sarif"), case.path("kcidb.json"));
+    let mut command = case.check(&bench);
+    command.arg("--ktap").arg(&ktap).arg("--sarif").arg(&sarif).arg("--kcidb").arg(&kcidb);
+    run(command.args(["--kcidb-build", "lab:build-7"])).exits(1);
+    let text = std::fs::read_to_string(&ktap).unwrap();
+    let results: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    let expected = [
+        "KTAP version 1",
+        "1..4",
+        "ok 1 every boot reaches its end mark",
+        "not ok 2 total at most 900ms",
+        "ok 3 total at most 1004ms # SKIP undecided",
+        "ok 4 total at most 2s",
+    ];
+    assert_eq!(results, expected);
+    assert!(text.contains("# value 1004500000 limit 900000000 unit ns"), "{text}");
+    let read = |path: &Path| -> Value { serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap() };
+    let sarif = read(&sarif);
+    let results = list(&sarif["runs"][0]["results"]);
+    let rules: Vec<&str> = results.iter().map(|result| result["ruleId"].as_str().unwrap()).collect();
+    assert_eq!(rules, ["over-budget", "undecided"], "{sarif}");
+    let region = &results[0]["locations"][0]["physicalLocation"]["region"];
+    assert_eq!((region["startLine"].as_u64(), sarif["version"].as_str()), (Some(1), Some("2.1.0")));
+    let report = read(&kcidb);
+    let tests = list(&report["tests"]);
+    let statuses: Vec<&str> = tests.iter().map(|test| test["status"].as_str().unwrap()).collect();
+    assert_eq!(statuses, ["PASS", "FAIL", "DONE", "PASS"], "{report}");
+    assert_eq!(tests[1]["path"], "boot.total.total.900ms");
+    assert!(
+        tests.iter().all(|test| test["id"].as_str().unwrap().starts_with("lab:") && test["build_id"] == "lab:build-7")
+    );
+    assert_eq!(tests[1]["number"]["value"], 1.0045);
+    run(case.check(&bench).arg("--kcidb").arg(&kcidb)).refuses(&["--kcidb-build"]);
+    run(case.check(&bench).arg("--kcidb").arg(&kcidb).args(["--kcidb-build", "Lab"])).refuses(&["ORIGIN:ID"]);
 }
 
 #[test]
@@ -174,7 +277,8 @@ fn recordings_must_be_boots_of_one_kind() {
         imported(&fixture("log/linux-6.1-serial.log"), &case.path(name));
     }
     let status = |folder: &str| {
-        let document = run(case.check(&case.path(folder)).arg("--json")).exits(0).json();
+        let exits = if folder == "boots" && case.path("boots/e").exists() { 0 } else { 1 };
+        let document = run(case.check(&case.path(folder)).arg("--json")).exits(exits).json();
         (document["boots"][0]["reached"].clone(), document["budgets"][0]["status"].clone())
     };
     assert_eq!(status("boots"), (4.into(), "cannot-tell".into()), "four are too few");
@@ -183,7 +287,7 @@ fn recordings_must_be_boots_of_one_kind() {
     assert_eq!(status("boots"), (5.into(), "within".into()));
     run(&mut case.check(&case.path("nowhere"))).refuses(&["nowhere"]);
     let early = run(case.check(&case.path("boots/a")).args(["--json", "--up-to", "line:initcall cn_proc_init"]))
-        .exits(0)
+        .exits(1)
         .json();
     assert_eq!(early["boots"][0]["reached"], 1);
     let never = run(case.check(&case.path("boots")).args(["--json", "--up-to", "unit:ssh.service"])).exits(1);
