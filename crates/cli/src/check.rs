@@ -89,8 +89,8 @@ Budgets:
   total = \"1.1s\"
 
 Reference values:
-  --write-reference makes a file of budgets from boots: a value, a margin and the
-  hardware of each quantity. It has entries for each hardware that you add.
+  --write-reference makes a file of budgets from boots: a value, a margin and
+  the hardware of each quantity. It has entries for each hardware that you add.
 
 Examples:
   bootscope bench --vary kernel=main.bzImage --vary kernel=new.bzImage -o ab

@@ -176,6 +176,13 @@ pub(super) fn host(candidate: &Candidate<'_>) -> bool {
     !(is_in(NOT_NAMES, candidate.value) || is_number || is_hexadecimal || is_unit || is_address || is_public(&text))
 }
 
+/// The same behind a date: the abbreviation of a time zone, which `journalctl` prints there, is not a host.
+pub(super) fn host_behind_a_date(candidate: &Candidate<'_>) -> bool {
+    const ZONES: &str = "UTC GMT BST WET WEST CET CEST EET EEST MSK EST EDT CST CDT MST MDT PST PDT AKST AKDT HST NST ADT AST BRT \
+                         ART IST PKT WIB KST JST HKT SGT AWST ACST AEST AEDT NZST NZDT SAST CAT EAT WAT";
+    host(candidate) && !ZONES.split_ascii_whitespace().any(|zone| zone.as_bytes() == candidate.value)
+}
+
 /// A domain in a sentence must have the form of a domain.
 pub(super) fn prefix_host(candidate: &Candidate<'_>) -> bool {
     host(candidate) && has_domain(&lower_text(candidate.value))

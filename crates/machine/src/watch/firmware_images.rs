@@ -87,7 +87,7 @@ impl FirmwareImages {
     }
 }
 
-/// The file with the firmware's code: that of `--bios`, or the first flash among QEMU's own options.
+/// The file with the firmware's code: the user's, or the first flash among QEMU's own options.
 fn firmware(guest: &GuestSpec) -> Option<PathBuf> {
     let flashes = guest.extra.iter().filter(|option| option.contains("if=pflash"));
     let mut files = flashes.flat_map(|option| option.split(',')).filter_map(|value| value.strip_prefix("file="));

@@ -1,7 +1,9 @@
 //! Forms of names of hosts, domains and networks.
 
 use super::super::Kind;
-use super::super::checks::{always, builder, email, full_name, host, link, network, own_url, prefix_host};
+use super::super::checks::{
+    always, builder, email, full_name, host, host_behind_a_date, link, network, own_url, prefix_host,
+};
 use super::{Form, form};
 
 pub(super) const HOSTS: &[Form] = &[
@@ -212,7 +214,7 @@ pub(super) const HOSTS: &[Form] = &[
     form(
         "host in the prefix of syslog",
         Kind::Host,
-        host,
+        host_behind_a_date,
         concat!(
             r"^(?:<\d+>)?\d?\s?(?:[A-Z][a-z]{2} +\d{1,2} \d{2}:\d{2}:\d{2}(?:\.\d+)?|(?:[A-Z][a-z]{2} )?\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}\S*(?: [A-Z]{2,5})?) ",
             name!(),
