@@ -56,16 +56,17 @@ Examples:
       --kernel arch/x86/boot/bzImage --deterministic
   bootscope range HEAD~5.. --kernel arch/x86/boot/bzImage --append quiet \\
       --build 'cp $BOOTSCOPE_SOURCE/.config . && make olddefconfig bzImage'
-  bootscope range HEAD~3.. --build make --kernel kernel.elf --init keep --until 'ready'
+  bootscope range HEAD~3.. --build make --kernel kernel.elf --init keep \\
+      --until 'ready'
 
 --kernel is the path of the built kernel in the tree. Commits with the same
-kernel, byte for byte, share their boots. So each build gets the same time, user,
-host and number (KBUILD_BUILD_TIMESTAMP, _USER, _HOST, _VERSION, LOCALVERSION and
-SOURCE_DATE_EPOCH), unless you set them. CONFIG_LOCALVERSION_AUTO puts the
-commit's name into each kernel: switch it off.
+kernel, byte for byte, share their boots. So each build gets the same time,
+user, host and number (KBUILD_BUILD_TIMESTAMP, _USER, _HOST, _VERSION,
+LOCALVERSION and SOURCE_DATE_EPOCH), unless you set them.
+CONFIG_LOCALVERSION_AUTO puts the commit's name into each kernel: switch it off.
 With --deterministic, each different kernel is booted once. --bisect boots more
-layouts of a kernel only if the step is within what layouts change, and names the
-functions that moved.
+layouts of a kernel only if the step is within what layouts change, and names
+the functions that moved.
 
 Exit status:
   0  done
