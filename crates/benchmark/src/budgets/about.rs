@@ -14,9 +14,7 @@ pub struct About {
     pub machine: String,
     /// `tcg`, `kvm`, or empty.
     pub accelerator: String,
-    /// CPUs.
     pub cpus: u32,
-    /// Memory in bytes.
     pub memory_bytes: u64,
     /// CPU model of the host, for boots by the clock in a virtual machine.
     pub host_cpu: String,

@@ -85,7 +85,7 @@ pub fn references(budgets: &Budgets, observed: &Observed) -> Result<Vec<Referenc
         let Some(values) = values else { return Err(ReferenceError::Missing { of: of(), what: budget.what.clone() }) };
         let values = sorted(&values.into_values().collect::<Vec<f64>>());
         let name = name(&budget.what);
-        // Of several limits of one quantity, the last relative one has the margin.
+        // If a quantity has several limits, the last relative one has the margin.
         all.retain(|other| other.name != name || !budget.limit.is_relative());
         if all.iter().any(|other| other.name == name) {
             continue;

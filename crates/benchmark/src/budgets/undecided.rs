@@ -10,7 +10,7 @@ pub enum Undecided {
     NoBoots,
     /// The boots have no evidence of the quantity, or the baseline's have not.
     NoEvidence,
-    /// So few boots cannot decide, whatever they measure.
+    /// There are too few boots to decide, whatever they measure.
     TooFew,
     /// The boots are of another kernel than the budgets.
     OtherKernel,
@@ -35,9 +35,7 @@ pub enum OnUndecided {
     /// It fails if a budget was not measured. Noise alone does not fail it.
     #[default]
     FailUnmeasured,
-    /// It succeeds.
     Succeed,
-    /// It fails.
     Fail,
     /// It ends with this exit status.
     Status(u8),
