@@ -60,6 +60,30 @@ pub fn regions(run: &FirstExecutions) -> Vec<Region> {
     stages
 }
 
+/// Moves the beginning of the kernel's UEFI program behind code of the firmware. An architecture finds it by addresses, and a
+/// module may lie near the kernel, one without a name too: nothing starts a kernel before `BdsDxe`. A stage without code of
+/// its own is left out.
+pub(crate) fn outside_programs(
+    mut regions: Vec<Region>,
+    run: &FirstExecutions,
+    programs: &FirmwareImages,
+) -> Vec<Region> {
+    let next = regions.iter().filter(|r| r.lasts() && r.stage > Stage::EfiStub).map(|r| r.at).min().unwrap_or(Ns::MAX);
+    let starts = run.blocks.iter().find(|block| programs.begins(block.address) == Some(Phase::UefiBds));
+    let starts = starts.map_or(Ns::MIN, |block| block.at);
+    regions.retain_mut(|region| {
+        if region.stage != Stage::EfiStub || (region.at >= starts && programs.find(region.address).is_none()) {
+            return true;
+        }
+        let earliest = region.at.max(starts);
+        let later = run.blocks.iter().skip_while(|block| block.at < earliest).take_while(|block| block.at < next);
+        let Some(first) = later.into_iter().find(|block| programs.find(block.address).is_none()) else { return false };
+        *region = Region::of(Stage::EfiStub, &first, "first block that is in no module of the firmware");
+        true
+    });
+    regions
+}
+
 /// Names the decompressor's work by the compression. Its functions have no names in a bzImage, so they share this name.
 pub(crate) fn decompressing(compression: &str) -> String {
     let with = if compression.is_empty() { String::new() } else { format!(" ({compression})") };
@@ -138,6 +162,7 @@ mod tests {
     use super::*;
     use crate::formats::first_executions::Ending::{Call, Jump, JumpIndirect};
     use crate::formats::first_executions::tests::blocks;
+    use timeline::Diagnostics;
 
     const HIGH: u64 = 0xffff_ffff_9f20_00d3;
 
@@ -152,6 +177,55 @@ mod tests {
         assert_eq!(ran_in.stage(0xf_001a, Stage::Firmware), Some(Stage::Firmware));
         assert_eq!(ran_in.stage(0xf_001a, Stage::Decompressor), Some(Stage::SetupCode));
         assert_eq!(ran_in.stage(0x100_0c43, Stage::Firmware), None, "the kernel's own");
+    }
+
+    #[test]
+    fn uefi_has_the_phases_of_its_modules_in_their_order() {
+        let list = b"0000000000820000 1000 PeiCore\n0000000000830000 1000 DxeCore\n0000000000840000 1000 BdsDxe\n\
+                     0000000000850000 1000 Shell\n0000000000860000 1000 shim application\n";
+        let programs = FirmwareImages::read("f", list, &mut Diagnostics::default());
+        let phases = |addresses: &[u64], kernel: Option<i64>| {
+            let rows = (0i64..).zip(addresses).map(|(us, &address)| (us, address, 4, Call, 0, 1));
+            let run = blocks(&rows.collect::<Vec<_>>());
+            let stage =
+                |stage, us| Region { stage, at: Ns::from_us(us), address: 0, evidence: String::new(), startup: None };
+            let regions: Vec<Region> =
+                std::iter::once(stage(Stage::Firmware, 0)).chain(kernel.map(|us| stage(Stage::EfiStub, us))).collect();
+            let found = uefi_phases(&run, &programs, &regions).into_iter();
+            found.map(|(phase, at, _)| (phase, at.0 / 1000)).collect::<Vec<_>>()
+        };
+        let all = [0xffff_fff0, 0x82_0010, 0x82_0020, 0x83_0000, 0x85_0000, 0x82_0040, 0x84_0000, 0x86_0000, 0x84_0010];
+        let expected = [(Phase::UefiPei, 1), (Phase::UefiDxe, 3), (Phase::UefiBds, 6), (Phase::Loader, 7)];
+        assert_eq!(phases(&all, None), expected);
+        assert_eq!(phases(&all, Some(6)), expected[..2], "the kernel's stub runs from then on");
+        // A module that runs late begins no earlier phase.
+        assert_eq!(phases(&[0x83_0000, 0x82_0000, 0x86_0000], None), [(Phase::UefiDxe, 0), (Phase::Loader, 2)]);
+        assert_eq!(phases(&[0xffff_fff0, 0x85_0000], None), []);
+    }
+
+    #[test]
+    fn a_module_near_the_kernel_is_not_its_stub() {
+        let bds = |list: &[u8]| FirmwareImages::read("f", list, &mut Diagnostics::default());
+        let of = |programs, rows: &[(i64, u64)]| {
+            let run = blocks(&rows.iter().map(|&(us, address)| (us, address, 4, Call, 0, 1)).collect::<Vec<_>>());
+            let stage = |stage, us, address| Region {
+                stage,
+                at: Ns::from_us(us),
+                address,
+                evidence: String::new(),
+                startup: None,
+            };
+            let regions = vec![stage(Stage::EfiStub, 1, 0x5fac_f55c), stage(Stage::EarlyKernel, 9, 0x5a36_c618)];
+            let found = outside_programs(regions, &run, &bds(programs)).into_iter();
+            found.map(|region| (region.stage, region.at.0 / 1000, region.address)).collect::<Vec<_>>()
+        };
+        let kernel = (Stage::EarlyKernel, 9, 0x5a36_c618);
+        let rows = [(0, 0x100), (1, 0x5fac_f55c), (2, 0x5fac_0000), (5, 0x5c00_0000), (9, 0x5a36_c618)];
+        let whole = b"000000005fac0000 20000 BdsDxe\n";
+        assert_eq!(of(whole, &rows), [(Stage::EfiStub, 5, 0x5c00_0000), kernel]);
+        assert_eq!(of(whole, &rows[..3]), [kernel], "it has no code of its own");
+        let nameless = b"000000005fac0000 8000 BdsDxe\n";
+        assert_eq!(of(nameless, &rows), [(Stage::EfiStub, 5, 0x5c00_0000), kernel], "nor before the kernel can start");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //!
 //! A program is there for a part of the boot. Ask only for addresses of code that ran before the kernel.
 
+use crate::input::records_max;
 use crate::input::text::Lines;
 use timeline::{DiagnosticKind, Diagnostics, Phase};
 
@@ -13,6 +14,9 @@ pub(crate) const FILE: &str = "firmware-images.txt";
 const BEGIN_PHASES: [(&str, Phase); 3] =
     [("PeiCore", Phase::UefiPei), ("DxeCore", Phase::UefiDxe), ("BdsDxe", Phase::UefiBds)];
 const IN_NO_VOLUME: &str = "application";
+
+/// The bytes of memory for a program, with the name of a nameless one.
+const ROW_COST: usize = 128;
 
 /// Programs by address, without overlap.
 #[derive(Clone, Debug, Default)]
@@ -35,13 +39,19 @@ impl FirmwareImages {
     /// Reads the file. Counts lines of another form, and those that overlap one above them.
     pub(crate) fn read(place: &str, text: &[u8], diagnostics: &mut Diagnostics) -> FirmwareImages {
         let mut rows: Vec<Row> = Vec::new();
+        let (most, mut beyond) = (records_max(text.len(), ROW_COST), 0);
         for line in Lines::new(text) {
+            if rows.len() >= most {
+                beyond += 1;
+                continue;
+            }
             let is_behind = |row: &Row| rows.last().is_none_or(|last| last.last < row.first);
             match row(line.bytes).filter(is_behind) {
                 Some(row) => rows.push(row),
                 None => diagnostics.note(DiagnosticKind::SymbolLineUnreadable, || format!("{place}:{}", line.number)),
             }
         }
+        diagnostics.add(DiagnosticKind::EntriesBeyondBound, place, beyond, None, || place.to_owned());
         FirmwareImages { rows }
     }
 
@@ -92,6 +102,15 @@ mod tests {
         let begins = images.begins(0x82_0000);
         assert_eq!((begins, images.begins(0x7e00_0000)), (Some(Phase::UefiPei), None));
         assert_eq!(diagnostics.count(DiagnosticKind::SymbolLineUnreadable), 2);
+    }
+
+    #[test]
+    fn memory_follows_the_input() {
+        let lines = (0..1_000_000u64).map(|number| format!("{:x} 1\n", number * 2));
+        let (text, mut diagnostics) = (lines.collect::<String>(), Diagnostics::default());
+        let images = FirmwareImages::read("f", text.as_bytes(), &mut diagnostics);
+        assert_eq!(images.rows.len() as u64 + diagnostics.count(DiagnosticKind::EntriesBeyondBound), 1_000_000);
+        assert!(images.rows.len() * ROW_COST <= 8 * text.len() + (64 << 20) && images.find(0).is_some());
     }
 
     #[test]
