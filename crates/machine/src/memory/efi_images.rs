@@ -8,7 +8,6 @@
 //! information to.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::io;
 use std::ops::Range;
 
 use arch::FirmwarePlace;
@@ -63,21 +62,26 @@ pub(crate) struct EfiImages {
 }
 
 impl EfiImages {
-    /// Begins with the modules of the firmware's file: names of all, and those that run in the ROM itself.
-    pub(crate) fn of(rom: &Rom) -> EfiImages {
+    /// Begins with the modules of the firmware's file: names of all, and those that run in the file's place itself. `None` if the file
+    /// has no modules, or does not fit into its place.
+    pub(crate) fn of(place: FirmwarePlace, file: &[u8]) -> Option<EfiImages> {
+        let length = file.len() as u64;
+        let start = match place {
+            FirmwarePlace::EndsAt(end) => end.checked_sub(length)?,
+            FirmwarePlace::StartsAt(start) => start,
+        };
         let mut images = EfiImages::default();
-        for (is_packed, module) in firmware_volume::modules(rom.extent[0].phys, &rom.bytes) {
-            let Some(mut image) = te(module.at, &module.image).or_else(|| pe(None, module.at, &module.image)) else {
-                continue;
-            };
+        for module in firmware_volume::modules(file) {
+            let at = start + module.at.unwrap_or_default();
+            let Some(mut image) = te(at, &module.image).or_else(|| pe(None, at, &module.image)) else { continue };
             images.names.entry(image.header.clone()).or_insert(module.name);
-            if !is_packed {
-                image.range.end = image.range.end.min(module.at + module.image.len() as u64);
+            if module.at.is_some() {
+                image.range.end = image.range.end.min(at + module.image.len() as u64);
                 image.is_at_its_base = true;
                 images.add(image);
             }
         }
-        images
+        (!images.names.is_empty()).then_some(images)
     }
 
     /// Takes the image of code that ran for the first time, if it is not known yet. Reads at most [`MAX_DISTANCE_BYTES`].
@@ -144,38 +148,6 @@ fn around(memory: &dyn PhysicalMemory, address: u64) -> Option<Image> {
         pe(Some(memory), from + at as u64, &bytes[at..]).filter(|image| image.is_at_its_base || is_page(at))
     });
     te_at.into_iter().chain(pe_at).max_by_key(|image| image.range.start)
-}
-
-/// The ROM that holds the firmware's file.
-#[derive(Debug)]
-pub(crate) struct Rom {
-    extent: [Extent; 1],
-    bytes: Vec<u8>,
-}
-
-impl Rom {
-    /// `None` if the file is empty or too long for its place.
-    pub(crate) fn new(place: FirmwarePlace, bytes: Vec<u8>) -> Option<Rom> {
-        let length = bytes.len() as u64;
-        let phys = match place {
-            FirmwarePlace::EndsAt(end) => end.checked_sub(length)?,
-            FirmwarePlace::StartsAt(start) => start,
-        };
-        (length > 0).then_some(Rom { extent: [Extent { phys, file_offset: 0, bytes: length }], bytes })
-    }
-}
-
-impl PhysicalMemory for Rom {
-    fn read_at(&self, phys: u64, buf: &mut [u8]) -> io::Result<()> {
-        let at = phys.checked_sub(self.extent[0].phys).map(host_size);
-        let from = at.and_then(|at| self.bytes.get(at..at.checked_add(buf.len())?));
-        buf.copy_from_slice(from.ok_or_else(|| super::not_ram(phys))?);
-        Ok(())
-    }
-
-    fn extents(&self) -> &[Extent] {
-        &self.extent
-    }
 }
 
 /// Reads the PE image whose header begins `head`, and which lies at `start`. Its own name is looked for in `memory`.
@@ -380,7 +352,7 @@ mod tests {
     }
 
     fn rom(files: &[Vec<u8>]) -> EfiImages {
-        EfiImages::of(&Rom::new(FirmwarePlace::StartsAt(0x10_0000), volume(files)).unwrap())
+        EfiImages::of(FirmwarePlace::StartsAt(0x10_0000), &volume(files)).unwrap()
     }
 
     #[test]
@@ -460,11 +432,11 @@ mod tests {
     fn a_rom_ends_where_the_architecture_says() {
         let file = volume(&[named(0x12, &te_header(0x1b8), "SecMain")]);
         let start = (1 << 32) - file.len() as u64;
-        let rom = Rom::new(FirmwarePlace::EndsAt(1 << 32), file).unwrap();
+        let of = |place, file: &[u8]| EfiImages::of(place, file).and_then(|images| images.list());
         let place = start + 72 + 24 + 4;
-        assert_eq!(EfiImages::of(&rom).list().unwrap(), format!("{place:016x} 50 SecMain\n"));
-        let none = [Rom::new(FirmwarePlace::EndsAt(4), vec![0; 5]), Rom::new(FirmwarePlace::StartsAt(0), vec![])];
-        assert!(none.iter().all(Option::is_none));
+        assert_eq!(of(FirmwarePlace::EndsAt(1 << 32), &file), Some(format!("{place:016x} 50 SecMain\n")));
+        assert_eq!(of(FirmwarePlace::EndsAt(4), &file), None, "it does not fit");
+        assert_eq!(of(FirmwarePlace::StartsAt(0), b"U-Boot 2023.01"), None, "it has no modules");
     }
 
     proptest! {
@@ -487,7 +459,7 @@ mod tests {
             let end = (at + bytes.len()).min(file.len());
             file[at..end].copy_from_slice(&bytes[..end - at]);
             file.truncate(cut.max(1));
-            let _ = EfiImages::of(&Rom::new(FirmwarePlace::StartsAt(0), file).unwrap()).list();
+            let _ = EfiImages::of(FirmwarePlace::StartsAt(0), &file).and_then(|images| images.list());
         }
     }
 }

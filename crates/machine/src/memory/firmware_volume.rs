@@ -33,34 +33,35 @@ const USER_INTERFACE: u8 = 0x15;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Module {
     pub(super) name: String,
-    /// The address of the image, if the file lies at its place; without meaning for a packed one.
-    pub(super) at: u64,
+    /// The offset of the image in the file; `None` if it is packed.
+    pub(super) at: Option<u64>,
     pub(super) image: Vec<u8>,
 }
 
-/// The modules of all volumes in a firmware's file that begins at address `start`; with each, true if it is packed.
-pub(super) fn modules(start: u64, file: &[u8]) -> Vec<(bool, Module)> {
+/// The modules of all volumes in a firmware's file.
+pub(super) fn modules(file: &[u8]) -> Vec<Module> {
     let mut found = Found { modules: Vec::new(), reads_left: MAX_READS };
-    found.volumes(start, file, 0);
+    found.volumes(file, 0);
     found.modules
 }
 
 struct Found {
-    modules: Vec<(bool, Module)>,
+    modules: Vec<Module>,
     reads_left: usize,
 }
 
 impl Found {
     /// Reads the volumes in `bytes`. A volume inside another is found by itself.
-    fn volumes(&mut self, start: u64, bytes: &[u8], depth: usize) {
+    fn volumes(&mut self, bytes: &[u8], depth: usize) {
         for at in memchr::memmem::find_iter(bytes, SIGNATURE) {
             if let Some(at) = at.checked_sub(SIGNATURE_AT) {
-                self.volume(start.saturating_add(at as u64), &bytes[at..], depth);
+                self.volume(at, &bytes[at..], depth);
             }
         }
     }
 
-    fn volume(&mut self, start: u64, bytes: &[u8], depth: usize) {
+    /// Reads the volume that begins `bytes`, at offset `start` of the file or of what was unpacked.
+    fn volume(&mut self, start: usize, bytes: &[u8], depth: usize) {
         let Some(header) = bytes.get(..VOLUME_HEADER_BYTES) else { return };
         let length = usize::try_from(u64::from_le_bytes(field(header, 32))).unwrap_or(usize::MAX).min(bytes.len());
         let mut at = usize::from(u16::from_le_bytes(field(header, 48)));
@@ -78,7 +79,7 @@ impl Found {
     }
 
     /// Takes the image and the name among a file's sections, and looks into compressed ones.
-    fn file(&mut self, start: u64, bytes: &[u8], file: Range<usize>, depth: usize) {
+    fn file(&mut self, start: usize, bytes: &[u8], file: Range<usize>, depth: usize) {
         let (mut image, mut name) = (None, None);
         let mut at = file.start;
         while self.reads_left > 0 {
@@ -98,8 +99,8 @@ impl Found {
             at = file.start + (end - file.start).next_multiple_of(4);
         }
         if let (Some(name), Some(image)) = (name, image) {
-            let module = Module { name, at: start.saturating_add(image.start as u64), image: bytes[image].to_vec() };
-            self.modules.push((depth > 0, module));
+            let at = (depth == 0).then_some((start + image.start) as u64);
+            self.modules.push(Module { name, at, image: bytes[image].to_vec() });
         }
     }
 
@@ -109,7 +110,7 @@ impl Found {
         let content = section.get(usize::from(u16::from_le_bytes(field(offset, 0)))..).unwrap_or_default();
         let is_packed = packed::Compression::of(content) == packed::Compression::Lzma && depth < MAX_DEPTH;
         if let Some((bytes, _)) = is_packed.then(|| packed::content(content, MAX_UNPACKED_BYTES).ok()).flatten() {
-            self.volumes(0, &bytes, depth + 1);
+            self.volumes(&bytes, depth + 1);
         }
     }
 }

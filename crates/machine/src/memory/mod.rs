@@ -28,7 +28,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 pub use crate::physical_memory::{Extent, PhysicalMemory};
-pub(crate) use efi_images::{EfiImages, Rom};
+pub(crate) use efi_images::EfiImages;
 pub(crate) use event_log::EventLogPlace;
 pub use event_log::{EventLog, event_log};
 pub use kernel_log::{Caller, KernelLog, LastWords, LeftOut, LogError, LogProbe, Method, Record, kernel_log};

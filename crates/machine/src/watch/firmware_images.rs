@@ -7,12 +7,14 @@ use std::path::PathBuf;
 use arch::FirmwarePlace;
 use plugin_formats::Bytes;
 use plugin_formats::first_executions::{HEADER_BYTES, RECORD_BYTES_MOST, Record, Stream, read_header};
-use recording::{GuestSpec, SMALL_BYTES_MAX, read_regular};
+use recording::{GuestSpec, read_regular};
 
-use crate::memory::{EfiImages, PhysicalMemory, Rom};
+use crate::memory::{EfiImages, PhysicalMemory};
 
 /// The file of a recording that has the list.
 pub(crate) const FILE: &str = "firmware-images.txt";
+/// Upper bound for the firmware's file: a flash of QEMU's arm64 machines, which packages fill up.
+const MAX_FIRMWARE_BYTES: u64 = 64 << 20;
 /// Pause between two looks. The plugin writes at most once in this time.
 const PAUSE_NS: i64 = 10_000_000;
 /// Upper bound for the bytes of a look.
@@ -34,17 +36,21 @@ pub(super) struct FirmwareImages {
 }
 
 impl FirmwareImages {
-    /// `None` for a guest with QEMU's own firmware, which is not UEFI.
+    /// `None` for a guest whose firmware is not UEFI.
     pub(super) fn of(guest: &GuestSpec, place: Option<FirmwarePlace>, executions: File) -> Option<FirmwareImages> {
-        let bytes = read_regular(&firmware(guest)?, SMALL_BYTES_MAX).ok();
-        let rom = place.zip(bytes).and_then(|(place, bytes)| Rom::new(place, bytes));
-        let images = rom.as_ref().map(EfiImages::of).unwrap_or_default();
+        let file = read_regular(&firmware(guest)?, MAX_FIRMWARE_BYTES).ok()?;
+        let images = EfiImages::of(place?, &file)?;
         Some(FirmwareImages { images, executions, read_bytes: 0, stream: None, is_over: false, next_ns: 0 })
     }
 
     /// The time at which the next look is due, while firmware may run.
     pub(super) fn next_ns(&self) -> Option<i64> {
         (!self.is_over).then_some(self.next_ns)
+    }
+
+    /// Ends the watch, because guest memory cannot be read.
+    pub(super) fn give_up(&mut self) {
+        self.is_over = true;
     }
 
     /// Takes the images of code that ran since the last look.

@@ -324,7 +324,8 @@ impl<'a> Watch<'a> {
         let is_open = self.facts.matched.is_none();
         let service = self.service.as_ref().filter(|_| is_open).map(ServiceWatch::next_ns);
         let process = self.process.as_ref().filter(|_| is_open).map(ProcessWatch::next_ns);
-        let firmware = self.firmware_images.as_ref().and_then(FirmwareImages::next_ns);
+        let runs_firmware = self.facts.running_ns.is_some() && self.facts.init_ns.is_none();
+        let firmware = self.firmware_images.as_ref().filter(|_| runs_firmware).and_then(FirmwareImages::next_ns);
         let due_ns = silence.into_iter().chain(service).chain(process).chain(firmware).min();
         let left_ns = due_ns.map(|due_ns| due_ns.saturating_sub(self.vm.elapsed_ns()).max(0).unsigned_abs());
         left_ns.map_or(TICK, |left_ns| Duration::from_nanos(left_ns).min(TICK))
@@ -621,14 +622,18 @@ impl<'a> Watch<'a> {
 
     fn look_for_firmware_images(&mut self, now_ns: i64) -> Result<(), Error> {
         let due_ns = self.firmware_images.as_ref().and_then(FirmwareImages::next_ns);
-        let is_due = self.facts.running_ns.is_some() && due_ns.is_some_and(|due_ns| now_ns >= due_ns);
-        if !is_due || self.ram()?.is_none() {
+        if self.facts.running_ns.is_none() || due_ns.is_none_or(|due_ns| now_ns < due_ns) {
             return Ok(());
         }
+        self.ram()?;
         let limit = self.limit(i64::MAX);
-        if let (Some(images), Layout::Known(ram)) = (&mut self.firmware_images, &self.layout) {
-            let is_over = || limit.is_over(&*self.vm, &self.observer);
-            images.look(&Limited { memory: ram, is_over: &is_over }, now_ns);
+        match (&mut self.firmware_images, &self.layout) {
+            (Some(images), Layout::Known(ram)) => {
+                let is_over = || limit.is_over(&*self.vm, &self.observer);
+                images.look(&Limited { memory: ram, is_over: &is_over }, now_ns);
+            }
+            (Some(images), _) => images.give_up(),
+            (None, _) => {}
         }
         Ok(())
     }
