@@ -224,7 +224,7 @@ mod tests {
     fn boots(traced: &[bool], phases: &[(&str, f64)]) -> Observed {
         let mut boots = Observed::new("boots", Noise::Clock);
         for (round, traced) in (0..).zip(traced) {
-            // What only a trace shows is lost with it.
+            // Rows that only a trace shows are lost with it.
             let shown = phases.iter().filter(|(name, _)| *traced || !name.starts_with("initcalls"));
             boots.add(round, shown.map(|(name, ms)| (What::new(Kind::Phase, name), *ms)));
             boots.rounds.insert(round, Some(*traced));
