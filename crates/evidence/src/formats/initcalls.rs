@@ -20,6 +20,7 @@
 //! ticks (0, 9765, 19531); there the two stamps are more exact. Without a `calling` line, such a call begins no earlier
 //! than the previous message, unless that message is the call's own: a call of two ticks took more than one tick.
 
+mod drivers;
 mod parse;
 mod unit;
 
@@ -51,6 +52,8 @@ pub struct Call {
     pub kind: Kind,
     /// The function, with its module, or the device that was probed.
     pub name: String,
+    /// The driver that probed, if the log names it; else empty.
+    pub driver: String,
     pub start: Ns,
     pub end: Ns,
     /// Its length as the kernel measured it.
@@ -142,7 +145,9 @@ pub fn read(
         }
         reader.message(line, *message, coarse);
     }
-    reader.finish()
+    let (mut found, place) = reader.finish();
+    drivers::name(&mut found.calls, log, &place);
+    found
 }
 
 /// A `calling` line whose `returned` line has not been read yet.
@@ -182,13 +187,13 @@ impl<'a, P: Fn(&Line) -> Option<Ns>> Reader<'_, 'a, P> {
                 self.clock_runs |= figure.is_some_and(|figure| figure > 0);
                 self.returned(line, symbol, returned, took, at, coarse);
             }
-            Message::Probe { device, returned, us, again } => {
+            Message::Probe { device, driver, returned, us, again } => {
                 if returned.is_some_and(|returned| returned.abs() == EPROBE_DEFER) {
                     self.deferred(device, "", at);
                 }
                 let kind = if again { Kind::DeferredProbe } else { Kind::Probe };
-                let call = Call { returned, ..self.measured(kind, device, Ns::from_us(us), at, line) };
-                self.found.calls.push(call);
+                let call = self.measured(kind, device, Ns::from_us(us), at, line);
+                self.found.calls.push(Call { returned, driver: driver.unwrap_or_default().to_owned(), ..call });
             }
             Message::Waited { thread, figure } => {
                 let took = self.found.unit.length(figure);
@@ -236,6 +241,7 @@ impl<'a, P: Fn(&Line) -> Option<Ns>> Reader<'_, 'a, P> {
         Call {
             kind,
             name,
+            driver: String::new(),
             start: end - took,
             end,
             took: Some(took),
@@ -293,8 +299,8 @@ impl<'a, P: Fn(&Line) -> Option<Ns>> Reader<'_, 'a, P> {
         }
         self.last_end.extend(runner.map(|runner| (runner, end)));
         let start = start.min(end);
-        let call = Call { kind, name, start, end, took, start_error: tick, returned, thread, line: line.number };
-        self.found.calls.push(call);
+        let (driver, start_error, line) = (String::new(), tick, line.number);
+        self.found.calls.push(Call { kind, name, driver, start, end, took, start_error, returned, thread, line });
     }
 
     /// Takes the `calling` line of a `returned` line: the same thread's if it is known, else the latest.
@@ -305,13 +311,13 @@ impl<'a, P: Fn(&Line) -> Option<Ns>> Reader<'_, 'a, P> {
         Some(begun.remove(at))
     }
 
-    fn finish(mut self) -> Initcalls {
+    fn finish(mut self) -> (Initcalls, P) {
         let without_end: u64 = self.open.values().map(|begun| begun.len() as u64).sum();
         // Either the boot ended inside them or their lines are missing; both are worth knowing.
         let place = || self.file.to_owned();
         self.diagnostics.note_many(DiagnosticKind::InitcallWithoutReturn, without_end, place);
         self.say_ticks();
-        self.found
+        (self.found, self.place)
     }
 }
 
@@ -364,7 +370,11 @@ impl Initcalls {
                 (None, Kind::Async | Kind::DeferredProbe) => worker(timeline),
                 (None, _) => init,
             };
-            let (name, detail) = (timeline.names.intern(word), timeline.names.intern(&call.name));
+            let detail = match call.driver.as_str() {
+                "" => timeline.names.intern(&call.name),
+                driver => timeline.names.intern(&format!("{} ({driver})", call.name)),
+            };
+            let name = timeline.names.intern(word);
             timeline.spans.push(SpanRow { name, detail, start: call.start, end: call.end, track, kind }, None);
         }
         for deferral in &self.deferrals {

@@ -19,6 +19,7 @@ pub(super) enum Message<'a> {
     },
     Probe {
         device: &'a str,
+        driver: Option<&'a str>,
         returned: Option<i64>,
         us: i64,
         again: bool,
@@ -125,9 +126,10 @@ fn outcome(rest: &str) -> (Option<i64>, Option<u64>) {
 /// `00:03 with driver serial returned 0 after 4297 usecs`
 fn probe(rest: &str, again: bool) -> Option<Message<'_>> {
     let (device, rest) = rest.split_once(" returned ")?;
-    let device = device.split_once(" with driver ").map_or(device, |(device, _)| device);
+    let with_driver = device.split_once(" with driver ").map(|(device, driver)| (device, Some(driver)));
+    let (device, driver) = with_driver.unwrap_or((device, None));
     let (returned, figure) = outcome(rest);
-    Some(Message::Probe { device, returned, us: i64::try_from(figure?).ok()?, again })
+    Some(Message::Probe { device, driver, returned, us: i64::try_from(figure?).ok()?, again })
 }
 
 /// `platform X: deferred probe pending[: why]` and `platform X: Driver Y requests probe deferral`.
