@@ -49,3 +49,37 @@ pub(crate) fn release(text: &str) -> Option<&str> {
 pub(crate) fn command_line(text: &str) -> Option<&str> {
     text.strip_prefix(COMMAND_LINE).map(str::trim)
 }
+
+/// The number of CPUs that run, from the message of it: `smp: Brought up 1 node, 4 CPUs`, and in older kernels `SMP: Total
+/// of 4 processors activated` and `Brought up 4 CPUs`.
+pub(crate) fn cpus(text: &str) -> Option<u32> {
+    let text = text.strip_prefix("smp: ").or_else(|| text.strip_prefix("SMP: ")).unwrap_or(text);
+    let number = match text.strip_prefix("Total of ") {
+        Some(rest) => rest.split_once(" processors activated")?.0,
+        None => text.strip_prefix("Brought up ")?.split_once(" CPU")?.0.rsplit(' ').next()?,
+    };
+    number.parse().ok().filter(|&cpus| cpus > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_cpus_is_read() {
+        for (text, expected) in [
+            ("smp: Brought up 1 node, 4 CPUs", Some(4)),
+            ("smp: Brought up 2 nodes, 128 CPUs", Some(128)),
+            ("Brought up 1 CPUs", Some(1)),
+            ("smp: Brought up 1 node, 1 CPU", Some(1)),
+            ("SMP: Total of 8 processors activated.", Some(8)),
+            ("SMP: Total of 2 processors activated (48.00 BogoMIPS).", Some(2)),
+            ("smp: Brought up 1 node, many CPUs", None),
+            ("smp: Bringing up secondary CPUs ...", None),
+            ("Brought up 0 CPUs", None),
+            ("smpboot: Total of 4 processors activated (19161.60 BogoMIPS)", None),
+        ] {
+            assert_eq!(cpus(text), expected, "{text}");
+        }
+    }
+}

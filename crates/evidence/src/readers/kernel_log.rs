@@ -210,8 +210,8 @@ fn fullest<'e>(
     (log, before)
 }
 
-/// Notes in `subject` the system that wrote a log, its release (except Linux's) and its command line, if they are not
-/// known yet.
+/// Notes in `subject` the system that wrote a log, its release (except Linux's), its CPUs and its command line, if they are
+/// not known yet.
 fn whose(log: &KernelLog, subject: &mut Subject) {
     let mut lines = log.lines.iter();
     if !subject.os.is_known() && lines.any(|line| line.seq.is_some() || linux_words::says(log.text(line))) {
@@ -230,6 +230,9 @@ fn whose(log: &KernelLog, subject: &mut Subject) {
     if subject.command_line.is_none() {
         subject.command_line =
             log.lines.iter().find_map(|line| linux_words::command_line(log.text(line))).map(str::to_owned);
+    }
+    if subject.cpus == 0 && subject.os == Os::Linux {
+        subject.cpus = log.lines.iter().find_map(|line| linux_words::cpus(log.text(line))).unwrap_or_default();
     }
 }
 
