@@ -27,6 +27,7 @@ mod groups;
 mod holds;
 mod impossible;
 mod initcalls;
+mod overlap;
 mod path;
 mod phases;
 mod polls;
@@ -55,7 +56,9 @@ pub use spread::{Follow, Spread};
 pub use stays::{Stay, Stays};
 pub use stretch::{BootPath, CpuHeld, Stretch, StretchKind};
 pub use tables::{Row, RowKey, Tables, TrackNames, tables};
-pub use what_if::{Becomes, Cannot, Cut, Prices, Range, Rung, Saving, Target, WhatIf};
+pub use what_if::{
+    Becomes, Cannot, Cut, Prices, Range, Rung, Saving, Target, WhatIf, probed, share_beside, synchronous_probes,
+};
 
 use timeline::{Ns, Timeline};
 

@@ -5,9 +5,11 @@
 //! and savings that overlap count once.
 
 mod allowed;
+mod beside;
 mod price;
 mod target_time;
 
+pub use beside::{probed, share_beside, synchronous_probes};
 pub use price::{Cut, Prices};
 
 use crate::chain::Frame;
@@ -90,6 +92,23 @@ pub struct Range {
     pub after_at_best: Ns,
 }
 
+impl Range {
+    /// The range of one boot.
+    fn of(saved: Ns, after: Ns) -> Range {
+        Range { saved_at_worst: saved, saved_at_best: saved, after_at_worst: after, after_at_best: after }
+    }
+
+    /// The range with another boot.
+    fn with(self, saved: Ns, after: Ns) -> Range {
+        Range {
+            saved_at_worst: self.saved_at_worst.min(saved),
+            saved_at_best: self.saved_at_best.max(saved),
+            after_at_worst: self.after_at_worst.max(after),
+            after_at_best: self.after_at_best.min(after),
+        }
+    }
+}
+
 /// The reason why a saving cannot be calculated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cannot {
@@ -106,6 +125,12 @@ pub enum Cannot {
         /// The most similar names.
         nearest: Vec<String>,
     },
+    /// No probe of the boot's own thread has that name.
+    NoProbe {
+        name: String,
+        /// The most similar ones.
+        nearest: Vec<String>,
+    },
 }
 
 impl fmt::Display for Cannot {
@@ -119,14 +144,26 @@ impl fmt::Display for Cannot {
             ),
             Cannot::Stopped => write!(out, "it takes too long to work out: save less at once"),
             Cannot::Unknown { name, nearest } => {
-                let quoted: Vec<String> = nearest.iter().map(|n| format!("{n:?}")).collect();
+                write!(out, "no row of the boot path and no function is called {name:?}{}", Similar(nearest))
+            }
+            Cannot::NoProbe { name, nearest } => {
                 write!(
                     out,
-                    "no row of the boot path and no function is called {name:?}; nearest: {}",
-                    quoted.join(", ")
+                    "process 1 probes no device and no driver {name:?} before it hands over{}",
+                    Similar(nearest)
                 )
             }
         }
+    }
+}
+
+/// The names that an error offers.
+struct Similar<'a>(&'a [String]);
+
+impl fmt::Display for Similar<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let quoted: Vec<String> = self.0.iter().map(|name| format!("{name:?}")).collect();
+        if quoted.is_empty() { Ok(()) } else { write!(out, "; nearest: {}", quoted.join(", ")) }
     }
 }
 
@@ -262,8 +299,7 @@ impl WhatIf {
         stop: &dyn Fn() -> bool,
     ) -> Result<Option<Range>, Cannot> {
         let (groups, end) = (&self.groups, self.end);
-        let recorded_only =
-            Range { saved_at_worst: saved, saved_at_best: saved, after_at_worst: after, after_at_best: after };
+        let recorded_only = Range::of(saved, after);
         let mut range = recorded_only;
         for boot in &mut self.allowed {
             if stop() {
@@ -273,10 +309,7 @@ impl WhatIf {
             let (shrunk, shared) = (Shrunk { target: &target_time, factor }, Shared::default());
             let new = Replay::new(boot, end, &target_time.segments, &shared, &shrunk).timeline(end);
             let (saved, after) = (total(boot) - total(&new), total(&new));
-            range.saved_at_worst = range.saved_at_worst.min(saved);
-            range.saved_at_best = range.saved_at_best.max(saved);
-            range.after_at_worst = range.after_at_worst.max(after);
-            range.after_at_best = range.after_at_best.min(after);
+            range = range.with(saved, after);
             *boot = new;
         }
         Ok((range != recorded_only).then_some(range))
@@ -404,17 +437,20 @@ impl KnownNames {
     }
 
     fn nearest(&self, timeline: &Timeline, name: &str) -> Vec<String> {
-        const SHOWN: usize = 3;
         let functions = self.functions.iter().map(|&(n, d)| joined(timeline, n, d));
-        let name = name.to_lowercase();
-        let similarity = |text: &str| strsim::jaro_winkler(&plain(text).to_lowercase(), &name);
-        let rows = self.rows.iter().cloned().chain(functions);
-        let mut all: Vec<(f64, String)> =
-            rows.map(|row| (similarity(&row).max(similarity(detail(&row))), row)).collect();
-        all.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-        all.dedup_by(|a, b| a.1 == b.1);
-        all.into_iter().take(SHOWN).map(|(_, row)| row).collect()
+        most_similar(self.rows.iter().cloned().chain(functions), name)
     }
+}
+
+/// The most similar of these names, by their whole text or without their first word.
+fn most_similar(known: impl Iterator<Item = String>, name: &str) -> Vec<String> {
+    const SHOWN: usize = 3;
+    let name = name.to_lowercase();
+    let similarity = |text: &str| strsim::jaro_winkler(&plain(text).to_lowercase(), &name);
+    let mut all: Vec<(f64, String)> = known.map(|row| (similarity(&row).max(similarity(detail(&row))), row)).collect();
+    all.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    all.dedup_by(|a, b| a.1 == b.1);
+    all.into_iter().take(SHOWN).map(|(_, row)| row).collect()
 }
 
 /// Returns a name without its first word. A single word stays.

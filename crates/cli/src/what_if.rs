@@ -44,12 +44,15 @@ A step may end in a state and a note: [done], [in progress], [wanted],
 [done r323290], [PR 17].
 A rung is a step that is done: --rung NAME=RECORDING adds the recording of the
 boot after it. Its total is measured, and the steps after it go on from there.
+--async takes drivers or devices that Linux probes on process 1's thread, with
+commas between those that probe at the same time. `initcall_debug` has them.
 
 Examples:
   bootscope what-if boots/a --save 'SYSINIT cpu DELAY=20ms' \\
       --save 'DEVICE_PROBE psm' --save '_vprintf=-73% [in progress]'
   bootscope what-if boots/a --rung 'signals=boots/b [done 4f2a]' \\
-      --rung 'ptrace=boots/c [done 91c0]' --save 'DELAY [wanted]'";
+      --rung 'ptrace=boots/c [done 91c0]' --save 'DELAY [wanted]'
+  bootscope what-if boots/board --async leds-gpio,rk_gmac-dwmac";
 
 /// The most savings of one ledger. Each runs the boot again.
 const MAX_SAVINGS: usize = 256;
@@ -60,6 +63,8 @@ enum Step {
     /// The text that the user typed, its meaning, and its progress.
     Save(String, Saving, State),
     Rung(String, PathBuf, State),
+    /// Drivers that probe asynchronously: the text that the user typed, and their names.
+    Async(String, String, State),
 }
 
 /// The steps in the order of the command line, whichever flag each has.
@@ -70,9 +75,14 @@ impl clap::Args for Steps {
     fn augment_args(command: clap::Command) -> clap::Command {
         let save = Arg::new("save").long("save").value_name("NAME[=TIME|=-PERCENT]").value_parser(save);
         let rung = Arg::new("rung").long("rung").value_name("NAME=RECORDING").value_parser(rung);
-        command.arg(save.action(ArgAction::Append).help("Make a row or a function shorter; may be repeated")).arg(
-            rung.action(ArgAction::Append).help("Put the recording of a finished step into the table; may be repeated"),
-        )
+        let beside = Arg::new("async").long("async").value_name("NAME[,NAME]").value_parser(beside);
+        command
+            .arg(save.action(ArgAction::Append).help("Make a row or a function shorter; may be repeated"))
+            .arg(beside.action(ArgAction::Append).help("Let Linux's drivers probe beside the boot; may be repeated"))
+            .arg(
+                rung.action(ArgAction::Append)
+                    .help("Put the recording of a finished step into the table; may be repeated"),
+            )
     }
 
     fn augment_args_for_update(command: clap::Command) -> clap::Command {
@@ -83,7 +93,7 @@ impl clap::Args for Steps {
 impl clap::FromArgMatches for Steps {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Steps, clap::Error> {
         let mut steps: Vec<(usize, Step)> = Vec::new();
-        for flag in ["save", "rung"] {
+        for flag in ["save", "async", "rung"] {
             let places = matches.indices_of(flag).into_iter().flatten();
             steps.extend(places.zip(matches.get_many::<Step>(flag).into_iter().flatten().cloned()));
         }
@@ -125,6 +135,15 @@ fn saving(text: &str) -> Result<(String, Saving, State), String> {
 
 fn save(text: &str) -> Result<Step, String> {
     saving(text).map(|(typed, saving, state)| Step::Save(typed, saving, state))
+}
+
+/// Parses names of drivers or devices, optionally with a state.
+fn beside(text: &str) -> Result<Step, String> {
+    let (names, state) = state(text)?;
+    if names.split(',').any(|name| name.trim().is_empty()) {
+        return Err("it names no driver and no device".to_owned());
+    }
+    Ok(Step::Async(format!("{names} asynchronous"), names.to_owned(), state))
 }
 
 /// Parses `NAME=RECORDING`, optionally with a state. Both may contain equals signs. The split is at the last one before
@@ -179,11 +198,19 @@ impl<O: Borrow<OpenedBoot>> Base<O> {
                 "the times of this boot are in ticks, and nobody knows how long one is: save per cent, or import it with --tsc-frequency"
             );
         }
+        self.what_if()?.save_unless(saving, stop).with_context(|| format!("cannot save {:?}", saving.name))
+    }
+
+    fn probe_beside(&mut self, names: &str) -> anyhow::Result<analysis::Rung> {
+        let cpus = self.opened.borrow().facts.subject.cpus;
+        self.what_if()?.probe_beside(names, cpus).with_context(|| format!("cannot probe {names:?} beside the boot"))
+    }
+
+    fn what_if(&mut self) -> anyhow::Result<&mut WhatIf> {
         if self.what_if.is_none() {
-            self.what_if = Some(WhatIf::new(opened.timeline.clone(), self.groups.clone())?);
+            self.what_if = Some(WhatIf::new(self.opened.borrow().timeline.clone(), self.groups.clone())?);
         }
-        let what_if = self.what_if.as_mut().expect("made above");
-        what_if.save_unless(saving, stop).with_context(|| format!("cannot save {:?}", saving.name))
+        Ok(self.what_if.as_mut().expect("made above"))
     }
 
     /// The boot with the savings applied.
@@ -222,7 +249,7 @@ pub fn ledger(opened: &OpenedBoot, name: &str, savings: &[String], stop: &dyn Fn
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if args.steps.0.is_empty() {
         bail!(
-            "nothing to save: give --save 'NAME[=TIME|=-PERCENT]', or --rung NAME=RECORDING; `bootscope show {}` lists what there is",
+            "nothing to save: give --save 'NAME[=TIME|=-PERCENT]', --async NAME, or --rung NAME=RECORDING; `bootscope show {}` lists what there is",
             args.recording.display()
         );
     }
@@ -235,6 +262,9 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     for step in &args.steps.0 {
         match step {
             Step::Save(typed, saving, state) => ledger.estimate(typed, state.clone(), base.save(saving, &|| false)?),
+            Step::Async(typed, names, state) => {
+                ledger.estimate(typed, state.clone(), base.probe_beside(names)?);
+            }
             Step::Rung(name, path, state) => {
                 let next = Base::of(args.up_to.milestone().open_noting_warnings(path, output)?, group)?;
                 if next.opened.timeline.unit != base.opened.timeline.unit {

@@ -14,7 +14,7 @@ pub struct Claimed(HashMap<TrackId, BTreeMap<Ns, Ns>>);
 
 impl Claimed {
     /// Claims a draft's time, unless most of its saving is claimed already. Returns true if it did. A part that saves nothing is evidence:
-    /// it counts only in a draft that has no other parts.
+    /// it counts only in a draft that has no other parts. If it also has a purpose, it is only listed, and not claimed.
     pub fn claim(&mut self, draft: &Draft) -> bool {
         let is_evidence_alone = !draft.saves();
         let counts = |part: &&Part| part.saves() || is_evidence_alone;
@@ -26,7 +26,10 @@ impl Claimed {
         if (length - free).0 as f64 > length.0 as f64 * MAX_CLAIMED_SHARE {
             return false;
         }
-        Claimed::by(&draft.parts).stretches().for_each(|(track, from, to)| self.add(track, from, to));
+        let claims = |part: &&Part| part.saves() || part.stretch.purpose.is_empty();
+        Claimed::by(draft.parts.iter().filter(claims))
+            .stretches()
+            .for_each(|(track, from, to)| self.add(track, from, to));
         true
     }
 
@@ -134,6 +137,14 @@ mod tests {
         assert!(!claimed.claim(&with_evidence(&[(0, 0, 10, true), (1, 0, 10, false)])), "the same, sold twice");
         assert!(claimed.claim(&with_evidence(&[(0, 0, 10, false), (1, 0, 10, true)])), "what it saves is new");
         assert!(!claimed.claim(&with_evidence(&[(0, 0, 10, false)])), "nothing else says what it is about");
+    }
+
+    #[test]
+    fn a_part_that_is_only_listed_is_not_claimed() {
+        let mut claimed = Claimed::default();
+        let mut draft = with_evidence(&[(0, 0, 10, true), (0, 10, 20, false)]);
+        draft.parts[1].stretch.purpose = "left out";
+        assert!(claimed.claim(&draft) && claimed.claim(&with_evidence(&[(0, 10, 20, true)])));
     }
 
     fn drafts() -> impl proptest::strategy::Strategy<Value = Vec<Vec<Named>>> {

@@ -55,18 +55,25 @@ pub struct Left {
     pub likely: f64,
     /// In the worst case.
     pub most: f64,
+    /// True if another thread does the work beside the boot: waits in it for other threads become shorter too.
+    pub beside: bool,
 }
 
 impl Left {
     /// All of it goes.
-    pub const NOTHING: Left = Left { least: 0.0, likely: 0.0, most: 0.0 };
+    pub const NOTHING: Left = Left::of(0.0, 0.0, 0.0);
     /// All of it stays: it is shown as evidence, and saves nothing.
-    pub const ALL: Left = Left { least: 1.0, likely: 1.0, most: 1.0 };
+    pub const ALL: Left = Left::of(1.0, 1.0, 1.0);
+
+    /// These shares.
+    pub const fn of(least: f64, likely: f64, most: f64) -> Left {
+        Left { least, likely, most, beside: false }
+    }
 
     /// The shares of a stretch of length `length` that these times are.
     pub fn time(length: Ns, least: Ns, likely: Ns, most: Ns) -> Left {
         let share = |time: Ns| if length > time { time.0 as f64 / length.0 as f64 } else { 1.0 };
-        Left { least: share(least), likely: share(likely), most: share(most) }
+        Left::of(share(least), share(likely), share(most))
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod acpi_slots;
 mod allocator_share;
+mod async_probe;
 mod build_options;
 mod calibration;
 mod code_patching;
@@ -72,6 +73,7 @@ pub static DETECTORS: &[Detector] = &[
     cost_per_gb::DETECTOR,
     unused_memory::DETECTOR,
     allocator_share::DETECTOR,
+    async_probe::DETECTOR,
     holder_without_cpu::DETECTOR,
     one_at_a_time::DETECTOR,
     long_tail::DETECTOR,

@@ -174,7 +174,7 @@ fn noise(timeline: &Timeline) -> Ns {
 fn cuts(parts: &[Part], share_left: fn(Left) -> f64) -> Vec<Cut> {
     let cut = |part: &Part| {
         let Stretch { track, from, to, .. } = part.stretch;
-        Cut { track, from, to, left: share_left(part.left) }
+        Cut { track, from, to, left: share_left(part.left), beside: part.left.beside }
     };
     parts.iter().filter(|part| share_left(part.left) < 1.0).map(cut).collect()
 }

@@ -564,6 +564,11 @@ pub mod testing {
             self.timeline.occupancy.turns.last().map_or(Ns::ZERO, |turn| turn.to)
         }
 
+        /// Lets the kernel hand over to process 1 now.
+        pub fn hands_over(&mut self) {
+            self.timeline.boundary(Phase::HandOver, self.now, Ns::ZERO, "test");
+        }
+
         /// Makes the host's clock the time base.
         pub fn timed_by_the_host(&mut self) {
             self.timeline.time_base = TimeBase::Host;

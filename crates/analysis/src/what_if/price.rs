@@ -22,6 +22,8 @@ pub struct Cut {
     pub to: Ns,
     /// The part of it that is left, 0 to 1.
     pub left: f64,
+    /// True if another thread does the work beside this one: waits for other threads in it become shorter too.
+    pub beside: bool,
 }
 
 /// The boots to try cuts on: the recorded one, and the others that its log allows. The others are made on first use,
@@ -74,17 +76,25 @@ impl<'a> Prices<'a> {
 
 /// Cuts in the form that a replay needs: for each track, stretches that do not overlap, by their start. Where several
 /// cuts overlap, the one that leaves least counts.
-struct Cuts {
-    by_track: HashMap<TrackId, BTreeMap<Ns, (Ns, f64)>>,
+pub(super) struct Cuts {
+    by_track: HashMap<TrackId, BTreeMap<Ns, Piece>>,
     /// The start of the first cut.
     first: Ns,
 }
 
+/// A stretch without its start.
+#[derive(Clone, Copy)]
+struct Piece {
+    end: Ns,
+    left: f64,
+    beside: bool,
+}
+
 impl Cuts {
-    fn new(cuts: &[Cut]) -> Cuts {
+    pub(super) fn new(cuts: &[Cut]) -> Cuts {
         let mut sorted: Vec<Cut> = cuts.iter().copied().filter(|cut| cut.from < cut.to).collect();
         sorted.sort_by(|a, b| (a.left.total_cmp(&b.left)).then(a.from.cmp(&b.from)));
-        let mut by_track: HashMap<TrackId, BTreeMap<Ns, (Ns, f64)>> = HashMap::new();
+        let mut by_track: HashMap<TrackId, BTreeMap<Ns, Piece>> = HashMap::new();
         for cut in sorted {
             insert(by_track.entry(cut.track).or_default(), cut);
         }
@@ -92,25 +102,25 @@ impl Cuts {
         Cuts { by_track, first }
     }
 
-    fn pieces(&self, track: TrackId, from: Ns, to: Ns) -> impl Iterator<Item = (Ns, Ns, f64)> + '_ {
+    fn pieces(&self, track: TrackId, from: Ns, to: Ns) -> impl Iterator<Item = (Ns, Piece)> + '_ {
         let all = self.by_track.get(&track);
         let first = all.and_then(|all| all.range(..=from).next_back()).map_or(from, |(&start, _)| start);
         let pieces = all.into_iter().flat_map(move |all| all.range(first.min(to)..to));
-        pieces.map(|(&start, &(end, left))| (start, end, left)).filter(move |piece| piece.1 > from)
+        pieces.map(|(&start, &piece)| (start, piece)).filter(move |(_, piece)| piece.end > from)
     }
 }
 
 /// Adds the parts of a cut that no earlier cut covers.
-fn insert(pieces: &mut BTreeMap<Ns, (Ns, f64)>, cut: Cut) {
+fn insert(pieces: &mut BTreeMap<Ns, Piece>, cut: Cut) {
     let mut start = cut.from;
-    if let Some((_, &(end, _))) = pieces.range(..=start).next_back() {
-        start = start.max(end);
+    if let Some((_, piece)) = pieces.range(..=start).next_back() {
+        start = start.max(piece.end);
     }
     while start < cut.to {
-        let next = pieces.range(start..cut.to).next().map(|(&start, &(end, _))| (start, end));
+        let next = pieces.range(start..cut.to).next().map(|(&start, piece)| (start, piece.end));
         let (until, then) = next.map_or((cut.to, cut.to), |(start, end)| (start, end));
         if start < until {
-            pieces.insert(start, (until, cut.left));
+            pieces.insert(start, Piece { end: until, left: cut.left, beside: cut.beside });
         }
         start = then;
     }
@@ -123,7 +133,7 @@ impl Shrink for Cuts {
 
     fn running(&self, track: TrackId, from: Ns, to: Ns, each: &mut dyn FnMut(Ns, f64)) {
         let mut at = from;
-        for (start, end, left) in self.pieces(track, from, to) {
+        for (start, Piece { end, left, .. }) in self.pieces(track, from, to) {
             if at < start {
                 each(at, 1.0);
             }
@@ -137,8 +147,9 @@ impl Shrink for Cuts {
 
     fn waiting(&self, wait: &Wait) -> (f64, f64) {
         let around = self.pieces(wait.track, wait.from, wait.from + Ns(1)).next();
-        let left = around.map_or(1.0, |(_, _, left)| left);
+        let (left, beside) = around.map_or((1.0, false), |(_, piece)| (piece.left, piece.beside));
         match wait.by {
+            _ if beside => (1.0, left),
             // A preempted thread waits until the threads that ran instead leave the CPU.
             WaitedOn::Thread(_) | WaitedOn::Holders(_) | WaitedOn::Nothing => (left, 1.0),
             _ => (1.0, left),
@@ -177,7 +188,7 @@ mod tests {
     }
 
     fn cut(track: TrackId, from: i64, to: i64, left: f64) -> Cut {
-        Cut { track, from: Ns(from), to: Ns(to), left }
+        Cut { track, from: Ns(from), to: Ns(to), left, beside: false }
     }
 
     #[test]

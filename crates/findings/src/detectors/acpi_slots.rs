@@ -40,7 +40,7 @@ fn look(seen: &Seen) -> Vec<Draft> {
         return Vec::new();
     }
     let [least, likely, most] = OTHERS.map(|others| others / (others + slots as f64));
-    let left = Left { least, likely, most };
+    let left = Left::of(least, likely, most);
     let remedy = Remedy {
         what: "unless devices are plugged into the running guest's root bus, let QEMU describe no slots for them: -global \
                PIIX4_PM.acpi-root-pci-hotplug=off, or the machine type microvm",

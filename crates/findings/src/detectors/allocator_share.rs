@@ -23,7 +23,7 @@ pub const DETECTOR: Detector = Detector {
 const MIN_SHARE: f64 = 0.1;
 const MIN_CALLS: usize = 100;
 /// 0.9 of 35 per cent.
-const LEFT: Left = Left { least: 0.0, likely: 0.03, most: 0.1 };
+const LEFT: Left = Left::of(0.0, 0.03, 0.1);
 
 /// True if a function's name shows that it allocates memory by frames.
 fn is_allocator(name: &str) -> bool {

@@ -32,10 +32,10 @@ const LEFT: [Ns; 3] = [Ns(0), Ns(3_500_000), Ns(5_000_000)];
 /// One pass over all pages takes at least this for each GB, and is worth a thread from this time and share of the boot on.
 const MIN_ONE_PASS: Ns = Ns(3_000_000);
 const MIN_SHARE: f64 = 0.01;
-const LEFT_OF_ONE_PASS: Left = Left { least: 0.0, likely: 0.1, most: 0.5 };
+const LEFT_OF_ONE_PASS: Left = Left::of(0.0, 0.1, 0.5);
 /// If the size of memory is unknown.
 const MIN_UNKNOWN: Ns = Ns(50_000_000);
-const LEFT_OF_UNKNOWN: Left = Left { least: 0.0, likely: 3.5 / 15.0, most: 1.0 };
+const LEFT_OF_UNKNOWN: Left = Left::of(0.0, 3.5 / 15.0, 1.0);
 const STEPS: &[&str] = &["vm_mem"];
 const FUNCTIONS: &[&str] = &["vm_page_startup", "uvm_page_init", "uvm_init"];
 

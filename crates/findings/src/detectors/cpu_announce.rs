@@ -25,7 +25,7 @@ const MIN_SHARE: f64 = 0.005;
 const STEPS: &[&str] = &["start_aps", "start_aps_early"];
 const PRINTS: &[&str] = &["_vprintf"];
 const LEFT_OF_PRINTS: Left = Left { most: 0.1, ..Left::NOTHING };
-const LEFT_OF_STEP: Left = Left { least: 0.0, likely: 3.0 / 41.0, most: 1.0 };
+const LEFT_OF_STEP: Left = Left::of(0.0, 3.0 / 41.0, 1.0);
 /// The reference kernel's switch.
 const SWITCH: (&str, &str) = ("ap_announce=yes", "ap_announce=no");
 

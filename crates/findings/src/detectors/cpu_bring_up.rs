@@ -142,7 +142,7 @@ fn remedy(seen: &Seen, others: u32) -> (Remedy, Left) {
     if is_serial && others > 1 {
         let one = 1.0 / f64::from(others);
         let remedy = Remedy::append("let the kernel start its CPUs at once", &["cpuhp.parallel=1"]);
-        return (remedy, Left { least: one, likely: one, most: 1.0 });
+        return (remedy, Left::of(one, one, 1.0));
     }
     if !seen.is_virtual() {
         // The rest of a real machine's boot needs its CPUs. In addition, an x86 CPU that was never started shuts the machine down at a

@@ -32,13 +32,13 @@ const MOUNTED: &str = "VFS: Mounted root ";
 
 /// A line that says that a probe was put off.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Deferral<'a> {
+pub(super) struct Deferral<'a> {
     /// The device, or the initcall that returned the error.
-    device: &'a str,
+    pub(super) device: &'a str,
     /// The missing supplier, if the line names it.
-    supplier: Option<&'a str>,
+    pub(super) supplier: Option<&'a str>,
     /// Duration of the attempt, if the line has it.
-    took: Option<Ns>,
+    pub(super) took: Option<Ns>,
     /// True if the kernel has given up.
     is_last: bool,
 }
@@ -144,7 +144,7 @@ fn chain<'a>(suppliers: &HashMap<&'a str, &'a str>, device: &'a str) -> Vec<&'a 
 }
 
 /// Parses a line about a probe that was put off.
-fn deferral(text: &str) -> Option<Deferral<'_>> {
+pub(super) fn deferral(text: &str) -> Option<Deferral<'_>> {
     let last_word = |text: &'_ str| text.rfind(' ').map_or(0, |at| at + 1);
     let device_before = |before: &'static str| {
         let at = text.find(before)?;

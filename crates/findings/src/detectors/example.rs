@@ -16,7 +16,7 @@ pub const DETECTOR: Detector = Detector {
 };
 
 const SHORTEST: Ns = Ns::from_ms(100);
-const LEFT: Left = Left { least: 0.05, likely: 0.1, most: 0.5 };
+const LEFT: Left = Left::of(0.05, 0.1, 0.5);
 
 fn look(seen: &Seen) -> Vec<Draft> {
     let is_slow = |row: &SpanRow| row.kind == SpanKind::Mount && row.length() >= SHORTEST;

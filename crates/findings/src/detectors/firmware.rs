@@ -34,7 +34,7 @@ fn look(seen: &Seen) -> Vec<Draft> {
     let Some(longest) = stretches.first().copied() else { return Vec::new() };
     let whole: Ns = stretches.iter().map(Stretch::length).sum();
     let Left { least, likely, .. } = Left::time(whole, Ns::ZERO, QBOOT_TAKES, QBOOT_TAKES);
-    let left = Left { least, likely, most: likely.max(0.1) };
+    let left = Left::of(least, likely, likely.max(0.1));
     let parts = stretches.into_iter().map(|stretch| Part { stretch, left });
     let roms = seen.outermost(SpanKind::Call, &SEARCHES);
     let searched =

@@ -29,11 +29,11 @@ const SHORTEST: Ns = Ns(5_000_000);
 /// bootscope's own initrd has 1 MiB.
 const SMALLEST_KIB: u64 = 2_048;
 /// The share that an initrd with half of the files leaves.
-const LEFT: Left = Left { least: 0.0, likely: 0.5, most: 1.0 };
+const LEFT: Left = Left::of(0.0, 0.5, 1.0);
 /// The share that an uncompressed initrd leaves of a compressed one: QEMU's instructions on Debian's 6.1, with 12 MB of programs.
-const LEFT_UNPACKED: Left = Left { least: 0.0, likely: 0.1, most: 0.55 };
+const LEFT_UNPACKED: Left = Left::of(0.0, 0.1, 0.55);
 /// The same share for a compressor that is made to unpack fast.
-const LEFT_UNPACKED_FAST: Left = Left { least: 0.0, likely: 0.33, most: 0.67 };
+const LEFT_UNPACKED_FAST: Left = Left::of(0.0, 0.33, 0.67);
 const FAST: [&str; 2] = ["LZ4", "LZO"];
 /// The lines of older and newer kernels at the start of unpacking.
 const BEGINS: [&str; 2] = ["Trying to unpack rootfs image as initramfs...", "Unpacking initramfs..."];

@@ -37,7 +37,7 @@ fn draft(seen: &Seen, calls: &[Stretch]) -> Option<Draft> {
     let longest = calls.iter().max_by_key(|call| call.length())?;
     let is_one = calls.len() == 1;
     let left = |call: &Stretch| match (is_one, call == longest) {
-        (true, _) => Left { least: 0.0, likely: 0.5, most: 1.0 },
+        (true, _) => Left::of(0.0, 0.5, 1.0),
         (false, true) => Left::ALL,
         (false, false) => Left { most: 1.0, ..Left::NOTHING },
     };

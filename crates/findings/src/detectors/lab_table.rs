@@ -36,7 +36,7 @@ fn draft(seen: &Seen, experiment: &Experiment, row: &str) -> Option<Draft> {
     if (total.0 as f64) < seen.end.0 as f64 * MIN_SHARE {
         return None;
     }
-    let left = Left { least: 0.0, likely: published(experiment), most: 1.0 };
+    let left = Left::of(0.0, published(experiment), 1.0);
     Some(Draft {
         about: (longest.name, longest.detail),
         figures: vec![

@@ -74,9 +74,9 @@ fn look(seen: &Seen) -> Vec<Draft> {
 fn parts(seen: &Seen, memory: u64, proposed: u64) -> Vec<Part> {
     let share = proposed as f64 / memory as f64;
     let beyond = proposed.saturating_sub(EARLY) as f64 / (memory - EARLY) as f64;
-    let deferred = Left { least: beyond * 0.8, likely: beyond, most: share };
-    let grows = Left { least: share * 0.8, likely: share, most: (1.0 + share) / 2.0 };
-    let half = Left { least: share, likely: (1.0 + share) / 2.0, most: 1.0 };
+    let deferred = Left::of(beyond * 0.8, beyond, share);
+    let grows = Left::of(share * 0.8, share, (1.0 + share) / 2.0);
+    let half = Left::of(share, (1.0 + share) / 2.0, 1.0);
     let calls = |known| seen.stretches(SpanKind::Call, known);
     let threads: Vec<Stretch> = THREADS.iter().flat_map(|thread| seen.threads(thread)).collect();
     let is_elsewhere = |call: &Stretch| threads.iter().all(|thread| thread.track != call.track);

@@ -43,6 +43,34 @@ fn initcalls_that_sleep_for_ticks() {
     }
 }
 
+/// A board whose drivers probe one after the other: with `driver_async_probe=rk_gmac-dwmac,leds-gpio` it measured 1.17 s
+/// less, and without effect for `hd3ss3220` (flipperone-linux-build-scripts, PR 163). 15 % of it are allowed.
+#[test]
+fn drivers_that_can_probe_beside_the_boot() {
+    let log = published("log").join("linux-6.18-rk3576-probes.log");
+    let found = found_in(&log, &[]);
+    let asynchronous = &found[0];
+    assert_eq!(text(&asynchronous["id"]), "async-probe");
+    assert!((995_000_000..1_346_000_000).contains(&ns(&asynchronous["cost_ns"])), "{asynchronous:#}");
+    assert_eq!(
+        text(&asynchronous["changes"][0]["to"][0]),
+        "driver_async_probe=leds-gpio,rk_gmac-dwmac",
+        "{asynchronous:#}"
+    );
+    let reason = |device: &str| {
+        let evidence = list(&asynchronous["evidence"]);
+        text(&evidence.iter().find(|span| text(&span["name"]).contains(device)).unwrap()["purpose"]).to_owned()
+    };
+    assert!(reason("ufshcd-rockchip").contains("root") && reason("hd3ss3220").contains("bus"));
+    let scratch = Scratch::new();
+    let boot = scratch.path("boot");
+    run(bootscope("import").arg(log).arg("-o").arg(&boot)).exits(0);
+    let ledger =
+        run(bootscope("what-if").arg(&boot).args(["--json", "--async", "rk_gmac-dwmac,leds-gpio"])).exits(0).json();
+    assert_eq!(ledger["steps"][0]["saved_ns"], asynchronous["cost_ns"], "as the finding says");
+    run(bootscope("what-if").arg(&boot).args(["--async", "ledds"])).refuses(&["\"ledds\"", "\"leds (leds-gpio)\""]);
+}
+
 /// `--no-findings` leaves the findings out, and nothing else.
 #[test]
 fn tables_without_findings() {
