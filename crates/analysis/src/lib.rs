@@ -11,6 +11,8 @@
 //! * [`growth`]: how each row grows with the machine, over boots of several sizes;
 //! * [`process_times`]: what each user-space process did, and what it waited for;
 //! * [`initcalls`]: each from its call to its return;
+//! * [`deferred_probes`]: the attempts that the kernel put off, and what they waited for;
+//! * [`OwnTimes`]: the path's time on a thread itself, in any stretch of time;
 //! * [`impossible`]: figures that contradict each other;
 //! * [`floor`]: how much the code's layout alone changes a boot's length.
 //!
@@ -21,6 +23,7 @@
 mod chain;
 mod charge;
 mod cpu_occupants;
+mod deferred_probes;
 mod diff;
 pub mod floor;
 mod groups;
@@ -28,6 +31,7 @@ mod holds;
 mod impossible;
 mod initcalls;
 mod overlap;
+mod own_times;
 mod path;
 mod phases;
 mod polls;
@@ -45,10 +49,12 @@ mod what_if;
 
 pub use chain::{Chain, Frame};
 pub use charge::Things;
+pub use deferred_probes::{Attempt, DeferredProbe, deferred_probes};
 pub use diff::{Amount, Change, Diff, RowChange, Side, diff, row_changes};
 pub use groups::{Groups, NotARule};
 pub use impossible::impossible;
 pub use initcalls::{Initcall, initcalls};
+pub use own_times::OwnTimes;
 pub use path::boot_path;
 pub use phases::{Phase, phases};
 pub use process_times::{ProcessTimes, WaitFor, Waited, Waker, process_times, processes_end};

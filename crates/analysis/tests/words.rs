@@ -68,6 +68,7 @@ const READ: &[(&str, &str)] = &[
     ("evidence/readers/kernel_log.rs", "the kernel's log"),
     ("evidence/readers/kernel_log/boundaries.rs", "the kernel's log and systemd's messages"),
     ("evidence/readers/kernel_log/speakers.rs", "lines of firmware and loaders"),
+    ("evidence/boot/linux/deferrals.rs", "the kernel's log"),
     ("evidence/boot/linux.rs", "the kernel's levels and messages"),
     ("evidence/formats/linux_words.rs", "the kernel's messages"),
     ("evidence/formats/linux_words/user_space.rs", "the kernel's messages, and those of programs in its log"),

@@ -335,7 +335,7 @@ pub mod testing {
 
     use super::*;
     use crate::find::{Found, find_by};
-    use timeline::{End, EndEvidence, Hold, Names, OffCpu, Running, SpanBuilder, TimeBase, Unit, Wait};
+    use timeline::{Deferral, End, EndEvidence, Hold, Names, OffCpu, Running, SpanBuilder, TimeBase, Unit, Wait};
 
     pub fn ms(ms: i64) -> Ns {
         Ns::from_ms(ms)
@@ -646,6 +646,14 @@ pub mod testing {
             let [name, log] = [text, "kernel log"].map(|text| self.timeline.names.intern(text));
             let track = self.timeline.tracks.named(log, TrackKind::Console);
             self.timeline.marks.push(Mark { at: self.now, name, track });
+        }
+
+        /// Lets the kernel put off the probe of a device that began `took` ago, or say what the device waits for.
+        pub fn put_off(&mut self, device: &str, supplier: Option<&str>, took: Option<Ns>, is_pending: bool) {
+            let names = &mut self.timeline.names;
+            let (device, supplier) = (names.intern(device), supplier.map(|supplier| names.intern(supplier)));
+            let (at, message) = (self.now, names.intern("put off"));
+            self.timeline.deferrals.push(Deferral { at, device, supplier, took, is_pending, message });
         }
 
         /// The current time of the boot.

@@ -82,8 +82,8 @@ pub use processes::processes;
 pub use schemas::schemas;
 pub use silences_document::{SilenceLine, SilencesLine, SilentEntry, SilentIn, SilentMoment, SilentWhere};
 pub use summary::{
-    CallLine, Calls, ClockLine, EndLine, FunctionLine, InitcallLine, MilestoneLine, PhaseLine, SampledEventLines,
-    SampledLine, SampledLines, SampledOnKind, SampledTrackLine, Summary, summarize,
+    CallLine, Calls, ClockLine, DeferredProbeLine, EndLine, FunctionLine, InitcallLine, MilestoneLine, PhaseLine,
+    SampledEventLines, SampledLine, SampledLines, SampledOnKind, SampledTrackLine, Summary, summarize,
 };
 pub use terminal::{all_threads, calls, details, functions, headline, initcalls, rows, show};
 pub use text::{Style, harmless, harmless_bytes, json, write_json};

@@ -13,7 +13,7 @@ use crate::{
     Boot, DiagnosticLine, ExitsLine, Facts, Finding, FoundLine, MAX_LISTED, Overhead, ProcessLine, SilencesLine,
     Subject, UnitLine, WarningLine, WatchedLine, WhereLine,
 };
-use analysis::{Row, RowKey, TrackNames};
+use analysis::{OwnTimes, Row, RowKey, TrackNames};
 use benchmark::{METRICS, Values};
 use recording::OutcomeKind;
 use serde::{Deserialize, Serialize};
@@ -79,6 +79,9 @@ pub struct Summary {
     /// Initcalls, the longest first. Each lasts from its call to its return, so it includes its waits.
     #[serde(default)]
     pub initcalls: Vec<InitcallLine>,
+    /// Devices whose probe the kernel put off, those with the longest attempts first.
+    #[serde(default)]
+    pub deferred_probes: Vec<DeferredProbeLine>,
     /// The boot path by function.
     pub functions: Vec<FunctionLine>,
     /// Another view: not the path, but the work of every thread up to the end mark.
@@ -194,8 +197,30 @@ pub struct InitcallLine {
     pub start_ns: i64,
     /// The time from its call to its return.
     pub elapsed_ns: i64,
+    /// The part of it that the boot path spent on its thread: without other threads that it waited for, and without
+    /// what ran beside the path.
+    #[serde(default)]
+    pub path_ns: i64,
     /// The thread that ran it.
     pub track: String,
+}
+
+/// A device whose probe the kernel put off, because something that it needs is missing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct DeferredProbeLine {
+    /// The device.
+    pub name: String,
+    /// The attempts that were put off, as far as their lengths are known; Linux prints them with `initcall_debug`.
+    pub attempts: u64,
+    /// The sum of these attempts.
+    pub elapsed_ns: i64,
+    /// The part of it that the boot path spent on the attempts' threads.
+    pub path_ns: i64,
+    /// The suppliers in the kernel's words: what the device waits for, what that waits for, and so on. Empty if no
+    /// message names one.
+    pub suppliers: Vec<String>,
+    /// True if the kernel gave up, and no later attempt is known.
+    pub is_pending: bool,
 }
 
 /// A row of `functions`.
@@ -450,6 +475,7 @@ impl Summary {
     fn without_tables(boot: &Boot) -> Summary {
         let (timeline, facts) = (boot.timeline, boot.facts);
         let warning_lines = WarningLine::all(timeline);
+        let own = OwnTimes::new(&boot.stays);
         Summary {
             schema: SCHEMA.to_owned(),
             outcome: facts.outcome.clone(),
@@ -468,7 +494,8 @@ impl Summary {
             cpu_followed: timeline.cpus_followed_until == Some(Ns::MAX),
             phases: phase_lines(boot),
             wheres: Vec::new(),
-            initcalls: initcall_lines(boot),
+            initcalls: initcall_lines(boot, &own),
+            deferred_probes: deferred_probe_lines(boot, &own),
             functions: Vec::new(),
             where_all_threads: Vec::new(),
             processes: Vec::new(),
@@ -577,14 +604,33 @@ fn end_line(boot: &Boot) -> Option<EndLine> {
     })
 }
 
-fn initcall_lines(boot: &Boot) -> Vec<InitcallLine> {
+fn initcall_lines(boot: &Boot, own: &OwnTimes) -> Vec<InitcallLine> {
     let line = |i: &analysis::Initcall| InitcallLine {
         name: boot.timeline.names.get(i.function).to_owned(),
         start_ns: i.start.0,
         elapsed_ns: i.elapsed.0,
+        path_ns: own.within(i.track, i.start, i.start + i.elapsed).0,
         track: boot.track_name(i.track).to_owned(),
     };
     analysis::initcalls(boot.timeline).iter().take(MAX_LISTED).map(line).collect()
+}
+
+fn deferred_probe_lines(boot: &Boot, own: &OwnTimes) -> Vec<DeferredProbeLine> {
+    let name = |id| boot.timeline.names.get(id).to_owned();
+    let on_path =
+        |attempt: &analysis::Attempt| attempt.span.map_or(0, |row| own.within(row.track, row.start, row.end).0);
+    let line = |probe: &analysis::DeferredProbe| DeferredProbeLine {
+        name: name(probe.device),
+        attempts: probe.attempts.len() as u64,
+        elapsed_ns: probe.attempts.iter().map(|attempt| (attempt.to - attempt.from).0).sum(),
+        path_ns: probe.attempts.iter().map(on_path).sum(),
+        suppliers: probe.suppliers.iter().map(|&supplier| name(supplier)).collect(),
+        is_pending: probe.is_pending,
+    };
+    let mut lines: Vec<_> = analysis::deferred_probes(boot.timeline).iter().map(line).collect();
+    lines.sort_by_key(|line| Reverse(line.elapsed_ns));
+    lines.truncate(MAX_LISTED);
+    lines
 }
 
 fn phase_lines(boot: &Boot) -> Vec<PhaseLine> {
@@ -640,6 +686,7 @@ fn diagnostic_lines(boot: &Boot) -> Vec<DiagnosticLine> {
     };
     beyond("the list of processes", boot.timeline.processes.len());
     beyond("the list of initcalls", analysis::initcalls(boot.timeline).len());
+    beyond("the list of deferred probes", analysis::deferred_probes(boot.timeline).len());
     for event in boot.timeline.sampled.iter().flat_map(Sampled::events) {
         beyond("the list of sampled functions", event.functions().len());
         beyond("the list of sampled threads", event.tracks().len());

@@ -4,12 +4,14 @@
 //! It reads only the [`Summary`], so the printed text and `--json` cannot differ.
 
 mod calls;
+mod deferred_probes;
 mod facts;
 mod initcalls;
 mod phases;
 mod rows;
 
 pub use calls::calls;
+pub use deferred_probes::deferred_probes;
 pub use initcalls::initcalls;
 pub use rows::{all_threads, functions, rows};
 
@@ -49,6 +51,10 @@ pub fn show(summary: &Summary, layout: Layout) -> String {
     if !summary.initcalls.is_empty() {
         out.push('\n');
         out.push_str(&initcalls(summary, Layout { top: layout.top.min(MAX_INITCALLS), ..layout }));
+    }
+    if !summary.deferred_probes.is_empty() {
+        out.push('\n');
+        out.push_str(&deferred_probes(summary, layout));
     }
     if !summary.processes.is_empty() {
         out.push('\n');

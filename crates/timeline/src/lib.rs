@@ -14,6 +14,7 @@
 pub mod amount;
 mod builder;
 mod clock;
+mod deferral;
 mod diagnostics;
 mod end;
 mod exits;
@@ -38,6 +39,7 @@ use std::collections::BTreeMap;
 
 pub use builder::SpanBuilder;
 pub use clock::{Clock, Delay, SyncPoint};
+pub use deferral::Deferral;
 pub use diagnostics::{Diagnostic, DiagnosticKind, Diagnostics, Figures, Severity};
 pub use end::{End, EndEvidence, ProcessOf};
 pub use exits::{ExitKind, ExitPath, ExitRow, ExitRun, Exits};
@@ -263,6 +265,8 @@ pub struct Timeline {
     pub spans: Spans,
     /// Instants.
     pub marks: Vec<Mark>,
+    /// The kernel's messages about probes that it put off, in order of time.
+    pub deferrals: Vec<Deferral>,
     /// Messages of unknown time, in the order of their log.
     pub unplaced: Vec<Unplaced>,
     /// Stretches in which a track did not run.

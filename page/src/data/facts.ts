@@ -29,6 +29,8 @@ export interface Initcall {
     readonly name: string;
     readonly start_ns: Int;
     readonly elapsed_ns: Int;
+    /** The part that the boot path spent on its thread. */
+    readonly path_ns: Int;
     readonly track: string;
 }
 

@@ -186,13 +186,20 @@ function Initcalls({ store, title, filter }: { store: Store; title: string; filt
             isNumber: true,
             width: "8em",
         },
+        {
+            name: "boot path",
+            key: row => Number(row.path_ns),
+            show: row => <span data-ns={String(row.path_ns)}>{short(whole(row.path_ns), unit)}</span>,
+            isNumber: true,
+            width: "8em",
+        },
         { name: "start", key: row => -Number(row.start_ns), show: row => short(whole(row.start_ns), unit), isNumber: true, width: "8em" },
         { name: "thread", key: row => row.track, show: row => row.track, width: "14em", isSpare: true },
     ];
     store.target = {
         rows: () => [
-            ["function", "elapsed_ns", "start_ns", "thread"],
-            ...rows.map(row => [row.name, String(row.elapsed_ns), String(row.start_ns), row.track]),
+            ["function", "elapsed_ns", "path_ns", "start_ns", "thread"],
+            ...rows.map(row => [row.name, String(row.elapsed_ns), String(row.path_ns), String(row.start_ns), row.track]),
         ],
     };
     const pick = (row: Initcall): void => {

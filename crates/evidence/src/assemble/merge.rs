@@ -198,6 +198,7 @@ pub(crate) fn place(evidence: &mut AllEvidence<'_>, boot: &mut Placing<'_>) {
     chain(boot, first, early);
     end(evidence, boot);
     gaps::place(boot);
+    linux::deferrals::find(&mut boot.timeline);
     linux::name_the_kernel(boot);
     linux::name_the_initrd(boot);
     evidence.iter_mut().for_each(|evidence| evidence.finish(boot));

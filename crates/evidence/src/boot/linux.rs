@@ -2,6 +2,7 @@
 //!
 //! It reads what is on the timeline, and no file. The names that it compares are those that the kernel prints.
 
+pub(crate) mod deferrals;
 pub(crate) mod excerpt;
 
 use crate::boot::Placing;

@@ -29,7 +29,7 @@ pub use unit::Unit;
 use crate::formats::kernel_log::{Caller, KernelLog, Line};
 use hashbrown::HashMap;
 use parse::Message;
-use timeline::{DiagnosticKind, Diagnostics, Mark, NameId, Ns, SpanKind, SpanRow, Timeline, TrackId, TrackKind};
+use timeline::{DiagnosticKind, Diagnostics, NameId, Ns, SpanKind, SpanRow, Timeline, TrackId, TrackKind};
 
 /// The kind of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,16 +79,6 @@ pub struct Level {
     pub end: Ns,
 }
 
-/// A device whose probe was deferred, with the reason if the kernel prints it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Deferral {
-    pub device: String,
-    /// The reason; empty if the kernel does not print one.
-    pub why: String,
-    /// The time of the message.
-    pub at: Ns,
-}
-
 /// All messages of `initcall_debug` in a log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Initcalls {
@@ -96,14 +86,10 @@ pub struct Initcalls {
     pub calls: Vec<Call>,
     /// The levels, in order.
     pub levels: Vec<Level>,
-    /// Deferred probes: they returned −517, or a message shows them as pending.
-    pub deferrals: Vec<Deferral>,
     /// The unit of "usecs" for initcalls, and the evidence for it.
     pub unit: Unit,
 }
 
-/// The return value of a probe that is to be tried again later; some kernels print it without its sign.
-const EPROBE_DEFER: i64 = 517;
 /// Two lines of `initcall_debug` take at most this long on a console of 115,200 baud.
 const PRINTED_MAX: Ns = Ns::from_ms(20);
 
@@ -188,9 +174,6 @@ impl<'a, P: Fn(&Line) -> Option<Ns>> Reader<'_, 'a, P> {
                 self.returned(line, symbol, returned, took, at, coarse);
             }
             Message::Probe { device, driver, returned, us, again } => {
-                if returned.is_some_and(|returned| returned.abs() == EPROBE_DEFER) {
-                    self.deferred(device, "", at);
-                }
                 let kind = if again { Kind::DeferredProbe } else { Kind::Probe };
                 let call = self.measured(kind, device, Ns::from_us(us), at, line);
                 self.found.calls.push(Call { returned, driver: driver.unwrap_or_default().to_owned(), ..call });
@@ -201,7 +184,6 @@ impl<'a, P: Fn(&Line) -> Option<Ns>> Reader<'_, 'a, P> {
                 self.found.calls.push(Call { thread: thread.or(call.thread), ..call });
             }
             Message::Level(name) => self.found.levels.push(Level { name: name.to_owned(), start: at, end: at }),
-            Message::Deferred { device, why } => self.deferred(device, why, at),
         }
     }
 
@@ -250,10 +232,6 @@ impl<'a, P: Fn(&Line) -> Option<Ns>> Reader<'_, 'a, P> {
             thread,
             line: line.number,
         }
-    }
-
-    fn deferred(&mut self, device: &str, why: &str, at: Ns) {
-        self.found.deferrals.push(Deferral { device: device.to_owned(), why: why.to_owned(), at });
     }
 
     fn returned(
@@ -343,10 +321,10 @@ fn thread_of(caller: Option<Caller>) -> Option<u32> {
 impl Initcalls {
     /// True if the log has no message of `initcall_debug`.
     pub fn is_empty(&self) -> bool {
-        self.calls.is_empty() && self.levels.is_empty() && self.deferrals.is_empty()
+        self.calls.is_empty() && self.levels.is_empty()
     }
 
-    /// Adds spans for the calls and levels, and marks for deferred probes, on the tracks of the threads that ran them.
+    /// Adds spans for the calls and levels, on the tracks of the threads that ran them.
     /// Process 1's track is used if the log does not show the thread.
     pub fn build(&self, timeline: &mut Timeline) {
         let mut tracks = Tracks { known: HashMap::new() };
@@ -376,11 +354,6 @@ impl Initcalls {
             };
             let name = timeline.names.intern(word);
             timeline.spans.push(SpanRow { name, detail, start: call.start, end: call.end, track, kind }, None);
-        }
-        for deferral in &self.deferrals {
-            let why = if deferral.why.is_empty() { String::new() } else { format!(": {}", deferral.why) };
-            let name = timeline.names.intern(&format!("probe of {} deferred{why}", deferral.device));
-            timeline.marks.push(Mark { at: deferral.at, name, track: init });
         }
     }
 }
@@ -449,15 +422,14 @@ mod tests {
     }
 
     #[test]
-    fn probes_and_deferrals() {
+    fn probes_and_deferred_probes() {
         let (found, _) = read_log(
             "[    1.000000] probe of 00:03 returned 1 after 40 usecs\n\
              [    1.100000] probe of a600000.usb with driver dwc3-qcom returned -517 after 2 usecs\n\
              [    1.200000] probe of fa20000.mmc returned 517 after 17380 usecs\n\
              [    1.300000] deferred probe fa20000.mmc @ 12\n\
              [    1.310000] deferred probe fa20000.mmc returned after 9000 usecs\n\
-             [   10.000000] platform 1d84000.ufshc: deferred probe pending: platform: wait for supplier ldo17\n\
-             [   10.100000] platform x: Driver foo requests probe deferral\n",
+",
         );
         let calls: Vec<_> = found.calls.iter().map(us).collect();
         let expected = [
@@ -468,14 +440,6 @@ mod tests {
         ];
         assert_eq!(calls, expected);
         assert_eq!(found.calls[3].kind, Kind::DeferredProbe);
-        let deferred: Vec<_> = found.deferrals.iter().map(|d| (d.device.as_str(), d.why.as_str())).collect();
-        let expected = [
-            ("a600000.usb", ""),
-            ("fa20000.mmc", ""),
-            ("1d84000.ufshc", "platform: wait for supplier ldo17"),
-            ("x", "Driver foo"),
-        ];
-        assert_eq!(deferred, expected);
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 mod needed;
 
-use super::deferred_probes;
 use crate::detector::{Detector, Draft, Left, Part};
 use crate::facts::{Confidence, Figure, Stretch, Value};
 use crate::remedy::Change;
@@ -66,10 +65,10 @@ fn look(seen: &Seen) -> Vec<Draft> {
 fn drivers<'a>(seen: &Seen<'a>) -> Vec<Driver<'a>> {
     let lines: Vec<Mark> = seen.lines().collect();
     let text = |line: &Mark| -> &'a str { seen.timeline.names.get(line.name) };
-    let deferrals = || lines.iter().filter_map(|line| Some((line.at, deferred_probes::deferral(text(line))?)));
-    let put_off: HashSet<(&str, Ns)> =
-        deferrals().filter(|(_, put_off)| put_off.took.is_some()).map(|(at, put_off)| (put_off.device, at)).collect();
-    let suppliers: HashSet<&str> = deferrals().filter_map(|(_, put_off)| put_off.supplier).collect();
+    let (deferrals, names) = (&seen.timeline.deferrals, &seen.timeline.names);
+    let attempts = deferrals.iter().filter(|deferral| deferral.took.is_some());
+    let put_off: HashSet<(&str, Ns)> = attempts.map(|attempt| (names.get(attempt.device), attempt.at)).collect();
+    let suppliers = deferrals.iter().filter_map(|deferral| Some(names.get(deferral.supplier?))).collect();
     let rule = needed::Rule::new(seen.machine.command_line.as_deref(), lines.iter().map(text), suppliers);
     let asked = given(seen);
     let mut by_name: BTreeMap<&str, Driver> = BTreeMap::new();
@@ -162,8 +161,8 @@ mod tests {
     use crate::seen::testing::{Log, ms};
     use timeline::SpanKind;
 
-    /// The boot of a board: each probe in an initcall of its own, with 50 ms before it.
-    fn boot(cpus: u32, words: &str, probes: &[(&str, i64)], lines: &[&str]) -> Found {
+    /// The boot of a board: each probe with 50 ms before it. The suppliers are waited for by other devices.
+    fn boot(cpus: u32, words: &str, probes: &[(&str, i64)], suppliers: &[&str]) -> Found {
         let mut log = Log::linux();
         log.timed_by_the_host();
         log.machine.cpus = cpus;
@@ -172,7 +171,7 @@ mod tests {
             log.call("works", ms(50));
             log.step(SpanKind::Probe, "probe", device, |log| log.call("works", ms(took)));
         }
-        lines.iter().for_each(|line| log.line(line));
+        suppliers.iter().for_each(|supplier| log.put_off("y", Some(supplier), None, false));
         log.hands_over();
         log.call("works", ms(500));
         log.found_by(&[DETECTOR])
@@ -227,12 +226,10 @@ mod tests {
     #[test]
     fn a_supplier_and_what_was_put_off_are_left_out() {
         let probes = [("x.foo (foo)", 100), ("works (works)", 300)];
-        let about = |lines: &[&str]| boot(8, "console=ttyS0", &probes, lines).findings.first().map(|f| f.about.clone());
+        let about =
+            |suppliers: &[&str]| boot(8, "console=ttyS0", &probes, suppliers).findings.first().map(|f| f.about.clone());
         assert_eq!(about(&[]).as_deref(), Some("probe works (works)"));
-        assert_eq!(
-            about(&["platform y: probe deferral - supplier works not ready"]).as_deref(),
-            Some("probe x.foo (foo)")
-        );
+        assert_eq!(about(&["works"]).as_deref(), Some("probe x.foo (foo)"));
     }
 
     #[test]

@@ -58,6 +58,7 @@ pub fn page(boots: &[PageBoot], asks: Asks, out: &mut dyn Write) -> io::Result<(
     sections::tables(&summary, out)?;
     sampled::section(&summary, out)?;
     sections::initcalls(&summary, out)?;
+    sections::deferred_probes(&summary, out)?;
     sections::processes(&summary, out)?;
     sections::console(console, summary.time_unit(), out)?;
     sections::run(boot, &summary, out)?;

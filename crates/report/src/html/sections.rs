@@ -63,7 +63,7 @@ pub fn initcalls(s: &Summary, out: Out) -> io::Result<()> {
          return, waits included. They overlap where threads run side by side, so this is no account of the boot's \
          length.</p>\n<div class=\"wide tall\" tabindex=\"0\"><table class=\"sortable\" id=\"initcalls\"><thead><tr>\
          <th scope=\"col\">function</th><th scope=\"col\" class=\"n\" aria-sort=\"descending\">elapsed</th>\
-         <th scope=\"col\" class=\"n\">start</th><th scope=\"col\">thread</th></tr></thead><tbody>",
+         <th scope=\"col\" class=\"n\">boot path</th><th scope=\"col\" class=\"n\">start</th><th scope=\"col\">thread</th></tr></thead><tbody>",
         word[..1].to_uppercase(),
         &word[1..],
         thousands(s.initcalls.len() as u64)
@@ -73,10 +73,12 @@ pub fn initcalls(s: &Summary, out: Out) -> io::Result<()> {
         writeln!(
             out,
             "<tr><th scope=\"row\">{}</th><td class=\"n\" data-v=\"{}\">{}</td><td class=\"n\" data-v=\"{}\">{}</td>\
-             <td>{}</td></tr>",
+             <td class=\"n\" data-v=\"{}\">{}</td><td>{}</td></tr>",
             esc(&i.name),
             i.elapsed_ns,
             s.time(i.elapsed_ns),
+            i.path_ns,
+            s.time(i.path_ns),
             i.start_ns,
             s.time(i.start_ns),
             esc(&i.track)
@@ -87,6 +89,40 @@ pub fn initcalls(s: &Summary, out: Out) -> io::Result<()> {
         more => format!("<p>{} shorter ones are in <code>bootscope show --json</code>.</p>", thousands(more as u64)),
     };
     writeln!(out, "</tbody></table></div>{more}</details>")
+}
+
+/// Writes the devices whose probe the kernel put off.
+pub fn deferred_probes(s: &Summary, out: Out) -> io::Result<()> {
+    if s.deferred_probes.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "<details open><summary><h2>Deferred probes</h2> <span class=\"faint\">{}</span></summary><p>Devices that the \
+         kernel tried to probe before their suppliers were there. Linux prints the lengths of attempts with \
+         <code>initcall_debug</code>.</p>\n<div class=\"wide tall\" tabindex=\"0\"><table class=\"sortable\"><thead><tr>\
+         <th scope=\"col\">device</th><th scope=\"col\" class=\"n\">attempts</th>\
+         <th scope=\"col\" class=\"n\" aria-sort=\"descending\">elapsed</th><th scope=\"col\" class=\"n\">boot path</th>\
+         <th scope=\"col\">waits for</th></tr></thead><tbody>",
+        thousands(s.deferred_probes.len() as u64)
+    )?;
+    for probe in s.deferred_probes.iter().take(MAX_ROWS) {
+        let cell = |ns: i64| format!("<td class=\"n\" data-v=\"{ns}\">{}</td>", s.time(ns));
+        let unknown = || "<td class=\"n\" data-v=\"0\">?</td>".to_owned();
+        let [elapsed, on_path] = match probe.attempts {
+            0 => [unknown(), unknown()],
+            _ => [cell(probe.elapsed_ns), cell(probe.path_ns)],
+        };
+        writeln!(
+            out,
+            "<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td>{elapsed}{on_path}<td>{}{}</td></tr>",
+            esc(&probe.name),
+            if probe.attempts == 0 { "?".to_owned() } else { thousands(probe.attempts) },
+            esc(&probe.suppliers.join(", which waits for ")),
+            if probe.is_pending { " (still pending)" } else { "" }
+        )?;
+    }
+    writeln!(out, "</tbody></table></div></details>")
 }
 
 /// Writes the user processes as a tree.

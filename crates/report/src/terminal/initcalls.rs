@@ -9,11 +9,12 @@ pub fn initcalls(summary: &Summary, layout: Layout) -> String {
     let columns = [
         Column::new(format!("{}, longest first", summary.initcalls_word()), Align::Left, None),
         Column::new("elapsed", Align::Right, Some(layout.time_width())),
+        Column::new("boot path", Align::Right, Some(layout.time_width())),
         Column::new("start", Align::Right, Some(layout.time_width())),
         Column::new("thread", Align::Left, Some(15)),
     ];
-    let line = |name: String, elapsed: i64, start: String, thread: String, faint: bool| Line {
-        cells: vec![name, layout.time(elapsed), start, thread],
+    let line = |name: String, [elapsed, on_path]: [i64; 2], start: String, thread: String, faint: bool| Line {
+        cells: vec![name, layout.time(elapsed), layout.time(on_path), start, thread],
         faint,
     };
     let (top, rest) = all.split_at(layout.top.min(all.len()));
@@ -22,7 +23,7 @@ pub fn initcalls(summary: &Summary, layout: Layout) -> String {
         .map(|i| {
             line(
                 harmless(&i.name).into_owned(),
-                i.elapsed_ns,
+                [i.elapsed_ns, i.path_ns],
                 layout.time(i.start_ns),
                 harmless(&i.track).into_owned(),
                 false,
@@ -30,7 +31,7 @@ pub fn initcalls(summary: &Summary, layout: Layout) -> String {
         })
         .collect();
     if !rest.is_empty() {
-        let sum = rest.iter().map(|i| i.elapsed_ns).sum();
+        let sum = [rest.iter().map(|i| i.elapsed_ns).sum(), rest.iter().map(|i| i.path_ns).sum()];
         lines.push(line(format!("{} more (waits included)", rest.len()), sum, String::new(), String::new(), true));
     }
     let mut out = String::new();

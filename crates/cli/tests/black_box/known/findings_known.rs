@@ -43,6 +43,30 @@ fn initcalls_that_sleep_for_ticks() {
     }
 }
 
+/// The kernel names the suppliers 11 s after process 1 has started. The card waits for an I/O domain, and that for a
+/// regulator; the network card was probed in the end.
+#[test]
+fn suppliers_that_are_named_after_the_end_mark() {
+    let scratch = Scratch::new();
+    let boot = scratch.path("boot");
+    let log = published("log").join("linux-6.6-arm64-suppliers-after-process-1.log");
+    run(bootscope("import").arg(log).arg("-o").arg(&boot)).exits(0);
+    let document = run(bootscope("show").arg("--json").arg(&boot)).exits(0).json();
+    let probes = list(&document["deferred_probes"]);
+    let names: Vec<&str> = probes.iter().map(|probe| text(&probe["name"])).collect();
+    assert_eq!(names, ["fe2b0000.mmc", "fe010000.ethernet", "fdc20000.syscon:io-domains"]);
+    let figures = |probe: &Value| (probe["attempts"].as_u64(), ns(&probe["elapsed_ns"]), probe["is_pending"] == true);
+    let expected = [(Some(3), 119_000_000, true), (Some(1), 5_000_000, false), (Some(0), 0, true)];
+    assert_eq!(probes.iter().map(figures).collect::<Vec<_>>(), expected);
+    let suppliers: Vec<&str> = list(&probes[0]["suppliers"]).iter().map(text).collect();
+    assert_eq!(suppliers, ["/syscon@fdc20000/io-domains", "/i2c@fdd40000/pmic@20/regulators/DCDC_REG5"]);
+    let shown = run(bootscope("show").arg(&boot)).exits(0);
+    assert!(shown.text().contains("io-domains, which waits for DCDC_REG5 (still pending)"), "{}", shown.text());
+    let found = run(bootscope("findings").arg("--json").arg(&boot)).exits(0).json();
+    let finding = list(&found["findings"]).iter().find(|finding| text(&finding["id"]) == "deferred-probes").unwrap();
+    assert!(text(&finding["title"]).contains("2 suppliers one after the other"), "{finding:#}");
+}
+
 /// A board whose drivers probe one after the other: with `driver_async_probe=rk_gmac-dwmac,leds-gpio` it measured 1.17 s
 /// less, and without effect for `hd3ss3220` (flipperone-linux-build-scripts, PR 163). 15 % of it are allowed.
 #[test]

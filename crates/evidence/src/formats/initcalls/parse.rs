@@ -30,10 +30,6 @@ pub(super) enum Message<'a> {
         figure: u64,
     },
     Level(&'a str),
-    Deferred {
-        device: &'a str,
-        why: &'a str,
-    },
 }
 
 /// The message in a line, if there is one. The end of a line shows which messages are possible, so most lines cost next
@@ -55,7 +51,7 @@ pub(super) fn message(text: &str) -> Option<Message<'_>> {
     if let Some(name) = text.strip_prefix("entering initcall level: ") {
         return Some(Message::Level(name));
     }
-    cut(text).or_else(|| deferred(text))
+    cut(text)
 }
 
 /// A message that ends in `after 12 usecs`.
@@ -130,22 +126,6 @@ fn probe(rest: &str, again: bool) -> Option<Message<'_>> {
     let (device, driver) = with_driver.unwrap_or((device, None));
     let (returned, figure) = outcome(rest);
     Some(Message::Probe { device, driver, returned, us: i64::try_from(figure?).ok()?, again })
-}
-
-/// `platform X: deferred probe pending[: why]` and `platform X: Driver Y requests probe deferral`.
-fn deferred(text: &str) -> Option<Message<'_>> {
-    if let Some(before) = text.strip_suffix(" requests probe deferral") {
-        let at = before.find(": Driver ")?;
-        // The driver that requested it is the only reason given.
-        return Some(Message::Deferred { device: last_word(&before[..at]), why: &before[at + 2..] });
-    }
-    let (device, why) = memchr::memchr_iter(b':', text.as_bytes())
-        .find_map(|at| Some((&text[..at], text[at..].strip_prefix(": deferred probe pending")?)))?;
-    Some(Message::Deferred { device: last_word(device), why: why.trim_start_matches(": ").trim() })
-}
-
-fn last_word(text: &str) -> &str {
-    text.rsplit(' ').next().unwrap_or(text)
 }
 
 /// `name+0x0/0x10`, perhaps with a module or a cookie; or a bare address.

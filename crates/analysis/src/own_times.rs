@@ -1,0 +1,67 @@
+//! The boot path's time on a thread itself, in any stretch of time: without the threads that it waited for.
+
+use crate::Stays;
+use hashbrown::HashMap;
+use timeline::{Ns, TrackId};
+
+/// The stays of the path by their owner's track, with running sums.
+pub struct OwnTimes {
+    by_track: HashMap<TrackId, Vec<Stay>>,
+}
+
+struct Stay {
+    from: Ns,
+    to: Ns,
+    /// The sum of the stays before it.
+    before: Ns,
+}
+
+impl OwnTimes {
+    /// Linear in the number of stays.
+    pub fn new(stays: &Stays) -> OwnTimes {
+        let mut by_track: HashMap<TrackId, Vec<Stay>> = HashMap::new();
+        for stay in stays.iter() {
+            let of_track = by_track.entry(stay.waiters_and_owner().1.track).or_default();
+            let before = of_track.last().map_or(Ns::ZERO, |last| last.before + (last.to - last.from));
+            of_track.push(Stay { from: stay.from, to: stay.to, before });
+        }
+        OwnTimes { by_track }
+    }
+
+    /// The path's time on the track within a stretch. Logarithmic.
+    pub fn within(&self, track: TrackId, from: Ns, to: Ns) -> Ns {
+        let Some(stays) = self.by_track.get(&track) else { return Ns::ZERO };
+        let until = |at: Ns| {
+            let after = stays.partition_point(|stay| stay.from < at);
+            let last = after.checked_sub(1).map(|last| &stays[last]);
+            last.map_or(Ns::ZERO, |stay| stay.before + (at.min(stay.to) - stay.from))
+        };
+        until(to.max(from)) - until(from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use timeline::{End, EndEvidence, NameId, TimeBase, Timeline, TrackKind, Wait, WaitedOn};
+
+    #[test]
+    fn the_time_of_a_thread_that_was_waited_for_is_not_the_waiter_s() {
+        let mut t = Timeline::new(TimeBase::Host);
+        let waiter = t.tracks.add(NameId::EMPTY, TrackKind::Thread, 1);
+        let other = t.tracks.add(NameId::EMPTY, TrackKind::Thread, 2);
+        let by = WaitedOn::Thread(other);
+        let (from, until) = (Ns(20), Ns(50));
+        t.waits.push(Wait { track: waiter, from, woken: until, until, by, uninterruptible: false });
+        t.tracks.get_mut(other).created = Some((Ns(0), waiter));
+        t.end = Some(End { at: Ns(100), error: Ns::ZERO, track: Some(waiter), evidence: EndEvidence::LastSign });
+        t.finalize(Ns::ZERO);
+        let own = OwnTimes::new(&Stays::new(&t));
+        assert_eq!(own.within(waiter, Ns(0), Ns(100)), Ns(70));
+        assert_eq!(own.within(waiter, Ns(10), Ns(60)), Ns(20));
+        assert_eq!(own.within(waiter, Ns(25), Ns(45)), Ns(0));
+        assert_eq!(own.within(other, Ns(0), Ns(100)), Ns(30));
+        assert_eq!(own.within(other, Ns(45), Ns(40)), Ns(0));
+        assert_eq!(own.within(TrackId(9), Ns(0), Ns(100)), Ns(0));
+    }
+}
