@@ -1,5 +1,5 @@
 //! Small formats without a separate target, in one recording: `bootstat`, `boottimes`, `boottrace`,
-//! `android_events`, `vmm_log`, `stacks`, `dmesg --json`, a journal with dates, Android's init in a kernel log
+//! `android_events`, `vmm_log`, `stacks`, `dmesg --json`, a journal with dates, `devices_deferred`, Android's init in a kernel log
 //! (`android_words`), `meminfo`, `vmm` marks, a trace's sockets (`ports`), the files of an `archive`, and `recording.json` with the
 //! specs of its boot (`how`). A grammar makes the files from the input. An input that begins with `RAW` is the files themselves,
 //! with a NUL between them. For any input the phases and the boot path add up to the total, and a spec that is written is read back
@@ -17,7 +17,7 @@ use std::fs;
 use timeline::Ns;
 
 /// The files, and for each text file its possible lines.
-const FILES: [(&str, &[&str]); 15] = [
+const FILES: [(&str, &[&str]); 16] = [
     ("recording.json", &[]),
     ("00-bootstat.txt", &BOOTSTAT),
     ("01-getprop.txt", &BOOTTIMES),
@@ -33,6 +33,7 @@ const FILES: [(&str, &[&str]); 15] = [
     ("07-stacks.txt", &STACKS),
     ("08-dmesg.json", &DMESG_JSON),
     ("09-journal.txt", &JOURNAL),
+    ("10-deferred.txt", &DEFERRED),
 ];
 const BOOTSTAT: [&str; 3] = [
     "/tmp/uptime-{w}:{t} {t}",
@@ -85,6 +86,12 @@ const JOURNAL: [&str; 5] = [
     "Nov 24 13:58:23.{n} box systemd[1]: Started {w}.service - {w}.",
     "Nov 24 13:59:01.{n} box systemd[1]: Startup finished in {t}s (kernel) + {t}s (userspace) = {t}s.",
     "-- Boot {w} --",
+];
+const DEFERRED: [&str; 4] = [
+    "{w}\tplatform: wait for supplier /{w}@{n}/{w}",
+    "{n}.{w}:{w}\tplatform: supplier {n}.{w} not ready",
+    "{w}\t",
+    "[    {T}] platform {n}.{w}: deferred probe pending: wait for supplier {w}",
 ];
 const MEMINFO: [&str; 4] = ["MemTotal:       {n} kB", "MemFree: {n} kB", "Cached: {n}", "{w}: {n} kB"];
 const TRACE: [&str; 7] = [

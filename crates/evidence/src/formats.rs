@@ -8,6 +8,7 @@ pub(crate) mod boottimes;
 pub(crate) mod boottrace;
 pub mod calls;
 pub mod cbmem;
+pub(crate) mod devices_deferred;
 pub mod efi_loader;
 pub mod exits;
 pub mod firmware;

@@ -10,6 +10,7 @@ pub(crate) mod boottimes;
 pub(crate) mod boottrace;
 pub(crate) mod calls;
 pub(crate) mod cbmem;
+pub(crate) mod devices_deferred;
 pub(crate) mod efi_loader;
 pub(crate) mod exits;
 pub(crate) mod firmware;

@@ -1,5 +1,5 @@
 //! The kernel's log: its records from `/dev/kmsg`, with callers if the kernel records them. Otherwise the output of
-//! `dmesg`.
+//! `dmesg`. Also the devices whose probe the kernel still puts off.
 
 use crate::bounded::{self, Cut};
 use crate::gather::{Collected, File};
@@ -12,6 +12,9 @@ use std::time::Instant;
 
 /// The limit on the log. A kernel's buffer can be up to 2 GiB; usual ones are 128 KiB to 16 MiB.
 const MAX_BYTES: usize = 32 << 20;
+/// The devices that still wait for a probe, with the reason.
+const DEVICES_DEFERRED: &str = "/sys/kernel/debug/devices_deferred";
+const DEVICES_MAX_BYTES: usize = 1 << 20;
 /// Character device 1, 11 (Documentation/admin-guide/devices.txt).
 const DEVICE: u64 = 0x10b;
 /// Room for a record, which has at most 8 KiB (`PRINTKRB_RECORD_MAX` and its escapes).
@@ -27,6 +30,15 @@ pub(crate) fn collect(until: Instant) -> Collected {
                 collected.missing("kernel log", format!("/dev/kmsg: {why}, and {also}{}", bounded::root_hint()))
             }
         },
+    }
+    match bounded::read(DEVICES_DEFERRED, DEVICES_MAX_BYTES) {
+        Ok(content) => {
+            let file = File::evidence("devices-deferred.txt", content.bytes, DEVICES_DEFERRED);
+            collected.put(file, content.cut);
+        }
+        // The kernel is older than 4.20, or nothing is mounted there.
+        Err(e) if e.kind() == ErrorKind::NotFound => {}
+        Err(e) => collected.missing(DEVICES_DEFERRED, format!("{e}{}", bounded::root_hint())),
     }
     collected
 }

@@ -9,9 +9,10 @@
 use crate::boot::FactKind;
 use crate::readers::reader::Reader;
 use crate::readers::{
-    android_events, bootchart, bootstage, bootstat, boottimes, boottrace, calls, cbmem, efi_loader, exits, firmware,
-    first_executions, fpdt, ftrace, function_graph, guest_messages, guestfs, journal, kernel_log, perf_data,
-    perf_script, process_table, silence, stacks, symbols, systemd_analyze, tslog, uftrace, vmm, vmm_log, watched,
+    android_events, bootchart, bootstage, bootstat, boottimes, boottrace, calls, cbmem, devices_deferred, efi_loader,
+    exits, firmware, first_executions, fpdt, ftrace, function_graph, guest_messages, guestfs, journal, kernel_log,
+    perf_data, perf_script, process_table, silence, stacks, symbols, systemd_analyze, tslog, uftrace, vmm, vmm_log,
+    watched,
 };
 use timeline::DiagnosticKind;
 
@@ -102,6 +103,8 @@ readers! {
     EfiLoader: efi_loader::Files, provides [], needs [];
     /// Processes of a machine that was captured: [`crate::formats::process_table`].
     ProcessTable: process_table::Files, provides [Container], needs [];
+    /// Devices that still wait for a probe: [`crate::formats::devices_deferred`].
+    DevicesDeferred: devices_deferred::Files, provides [], needs [];
     /// Output of systemd-analyze: [`crate::formats::systemd_analyze`].
     SystemdAnalyze: systemd_analyze::Files, provides [Container, Subject], needs [];
     /// The virtual machine monitor, seen from the host: [`crate::formats::vmm`].

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// Each format as `src/assemble/reader_table.rs` names it, and the target that reaches its reader.
-const TARGETS: [(&str, &str); 31] = [
+const TARGETS: [(&str, &str); 32] = [
     ("Tslog", "tslog"),
     ("GuestMessages", "stamped_lines"),
     ("Guestfs", "guestfs"),
@@ -33,6 +33,7 @@ const TARGETS: [(&str, &str); 31] = [
     ("Fpdt", "before_kernel"),
     ("EfiLoader", "before_kernel"),
     ("ProcessTable", "captured"),
+    ("DevicesDeferred", "imported"),
     ("SystemdAnalyze", "systemd_analyze"),
     ("Vmm", "imported"),
     ("VmmLog", "imported"),

@@ -67,6 +67,28 @@ fn suppliers_that_are_named_after_the_end_mark() {
     assert!(text(&finding["title"]).contains("2 suppliers one after the other"), "{finding:#}");
 }
 
+/// A log without suppliers, and the kernel's list of them, which was read once the machine was up.
+#[test]
+fn suppliers_that_only_the_kernel_s_list_names() {
+    let scratch = Scratch::new();
+    let (log, list, boot) = (scratch.path("log.txt"), scratch.path("devices_deferred"), scratch.path("boot"));
+    let whole = published("log").join("linux-6.6-arm64-suppliers-after-process-1.log");
+    let whole = std::fs::read_to_string(whole).unwrap();
+    let lines: String =
+        whole.lines().filter(|line| !line.contains("pending")).map(|line| format!("{line}\n")).collect();
+    std::fs::write(&log, lines).unwrap();
+    std::fs::write(&list, "fe2b0000.mmc\tplatform: wait for supplier /syscon@fdc20000/io-domains\ncpufreq-dt\t\n")
+        .unwrap();
+    run(bootscope("import").arg(&log).arg(&list).arg("-o").arg(&boot)).exits(0);
+    let document = run(bootscope("show").arg("--json").arg(&boot)).exits(0).json();
+    let pending = |probe: &&Value| probe["is_pending"] == true;
+    let found = self::list(&document["deferred_probes"]).iter().filter(pending);
+    let found: Vec<(&str, String)> =
+        found.map(|probe| (text(&probe["name"]), probe["suppliers"].to_string())).collect();
+    let mmc = ("fe2b0000.mmc", "[\"/syscon@fdc20000/io-domains\"]".to_owned());
+    assert_eq!(found, [mmc, ("cpufreq-dt", "[]".to_owned())]);
+}
+
 /// A board whose drivers probe one after the other: with `driver_async_probe=rk_gmac-dwmac,leds-gpio` it measured 1.17 s
 /// less, and without effect for `hd3ss3220` (flipperone-linux-build-scripts, PR 163). 15 % of it are allowed.
 #[test]

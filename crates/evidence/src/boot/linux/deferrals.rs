@@ -69,7 +69,7 @@ fn about_device<'a>(text: &'a str, words: &str) -> Option<(&'a str, &'a str)> {
 }
 
 /// The name in `supplier 2-0042 not ready`, or in `platform: wait for supplier /phy@ff7c0000/usb3-port`.
-fn supplier(why: &str) -> Option<&str> {
+pub(crate) fn supplier(why: &str) -> Option<&str> {
     let (before, rest) = why.split_once("supplier ")?;
     let name = rest.split(' ').next().filter(|name| !name.is_empty())?;
     (before.ends_with("wait for ") || rest.ends_with(" not ready")).then_some(name)
