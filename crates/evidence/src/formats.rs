@@ -35,6 +35,7 @@ pub(crate) mod stacks;
 pub(crate) mod steps;
 pub mod symbols;
 pub mod systemd_analyze;
+pub(crate) mod systemd_span;
 pub(crate) mod systemd_words;
 pub mod trace_dat;
 pub mod tslog;

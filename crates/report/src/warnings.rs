@@ -119,6 +119,11 @@ fn sentence(warning: &Warning, unit: Unit) -> String {
              larger TSLOGSIZE keeps more",
             last.map_or(String::new(), |last| format!(", {} after the first record", show(last)))
         ),
+        Warning::JobWithoutTime { job, at_least } => format!(
+            "user space waited for at least {} for this job: {job}. Its lines have no times, so the total lacks that; stamp the \
+             lines as they arrive, or paste the journal (`journalctl -b -o short-monotonic`)",
+            show(*at_least)
+        ),
         Warning::LogPartMissing { from, to } => format!(
             "a part of the log is missing, from {}{}: what ran then is not known",
             show(*from),
@@ -260,6 +265,15 @@ mod tests {
                 },
                 "the log's counter runs at 3.000000 MHz as the user says, and at 2.000000 MHz by the log itself, 0.log:4: times \
                  are by the first; import it again without --tsc-frequency to have them by the second",
+            ),
+            (
+                Warning::JobWithoutTime {
+                    job: "A start job is running for wlan0".to_owned(),
+                    at_least: Ns::from_ms(13_000),
+                },
+                "user space waited for at least 13.0 s for this job: A start job is running for wlan0. Its lines have no times, \
+                 so the total lacks that; stamp the lines as they arrive, or paste the journal (`journalctl -b -o \
+                 short-monotonic`)",
             ),
             (
                 Warning::EndMarkWithoutTime,

@@ -180,6 +180,13 @@ pub enum Warning {
         /// The time of the last record, since the first.
         last: Option<Ns>,
     },
+    /// Process 1 reported that it waited for a job, in lines without times.
+    JobWithoutTime {
+        /// The job, in the words of process 1.
+        job: String,
+        /// Its longest time that was reported. It may have run on.
+        at_least: Ns,
+    },
     /// A part is missing in the middle of the log.
     LogPartMissing {
         /// The start of the gap, since the log's first record.
@@ -200,6 +207,7 @@ impl Warning {
             Warning::FileMissing { .. } => "file-missing",
             Warning::FileCut { .. } => "file-cut",
             Warning::FileTooLarge { .. } => "file-too-large",
+            Warning::JobWithoutTime { .. } => "job-without-time",
             Warning::TraceInTicks => "trace-in-ticks",
             Warning::LogInTicks => "log-in-ticks",
             Warning::LogRateContradicted { .. } => "log-rate-contradicted",
@@ -235,7 +243,8 @@ impl Warning {
             | Warning::LogWithoutEnd(_)
             | Warning::ProcessTableAlone { .. }
             | Warning::LogRecordsDropped { .. }
-            | Warning::LogBufferFull { .. } => Some(Figures::Total),
+            | Warning::LogBufferFull { .. }
+            | Warning::JobWithoutTime { .. } => Some(Figures::Total),
         }
     }
 }

@@ -31,7 +31,7 @@ use hashbrown::HashMap;
 use std::rc::Rc;
 use timeline::{
     Clock, DiagnosticKind, Diagnostics, FileLoss, Mark, Ns, Os, RateSource, SpanKind, Ticks, Timeline, TrackKind,
-    Unplaced,
+    Unplaced, Warning,
 };
 
 /// The console is used if there is no other log. It also has the times at which messages arrived. The first of the
@@ -446,6 +446,8 @@ fn messages(file: &str, places: &Places<'_>, from: u32, boot: &mut Placing<'_>) 
     let before_kernel = log.lines.iter().take_while(|line| line.stamp.is_none() && !line.before_clock);
     let mut unstamped = speakers::Unstamped::new(before_kernel.map(|line| log.text(line)));
     let mut before_clock = 0;
+    // The job that ran longest by lines without times.
+    let mut job: Option<(Ns, &str)> = None;
     // A hypervisor goes on printing beside the kernel.
     for line in log.lines.iter().filter(|line| line.number >= from && line.loader_stamp.is_none()) {
         let place_in_file = || format!("{file}:{}", line.number);
@@ -454,6 +456,7 @@ fn messages(file: &str, places: &Places<'_>, from: u32, boot: &mut Placing<'_>) 
                 Some(speaker) => timeline.diagnostics.note_about(DiagnosticKind::LinesOfOthers, speaker, place_in_file),
                 None => timeline.diagnostics.note(DiagnosticKind::MessagesWithoutStamp, place_in_file),
             }
+            job = job.max(linux_words::user_space::running_job(log.text(line)).map(|(job, ran)| (ran, job)));
             let name = timeline.names.intern(log.text(line));
             timeline.unplaced.push(Unplaced { name, before: None });
             continue;
@@ -473,6 +476,9 @@ fn messages(file: &str, places: &Places<'_>, from: u32, boot: &mut Placing<'_>) 
         }
         let name = timeline.names.intern(log.text(line));
         timeline.marks.push(Mark { at, name, track });
+    }
+    if let Some((at_least, job)) = job {
+        timeline.warnings.push(Warning::JobWithoutTime { job: job.to_owned(), at_least });
     }
     systemd::units(log.lines.iter().filter_map(|line| Some((place(line)?, log.text(line)))), timeline);
     android_words::place(log.lines.iter().filter_map(|line| Some((place(line)?, log.text(line)))), boot);

@@ -2,7 +2,7 @@
 
 use super::imports::{imported_texts, phase_rows};
 use evidence::recognise;
-use timeline::{DiagnosticKind as K, EndEvidence, MilestoneKind, Ns, Timeline};
+use timeline::{DiagnosticKind as K, EndEvidence, MilestoneKind, Ns, Timeline, Warning};
 
 fn log(text: &str) -> Timeline {
     imported_texts(&[("a.log", text)])
@@ -87,6 +87,8 @@ fn lines_without_stamps_are_of_the_last_speaker() {
     let timeline = log(text);
     assert_eq!(timeline.diagnostics.count(K::MessagesWithoutStamp), 0);
     assert_eq!(timeline.diagnostics.count(K::LinesOfOthers), 6);
+    let job = "A start job is running for wlan0".to_owned();
+    assert_eq!(timeline.warnings, [Warning::JobWithoutTime { job, at_least: Ns::from_ms(9_000) }]);
 }
 
 #[test]

@@ -3,6 +3,9 @@
 //! Wordings changed over the years, and a log may lack any of them. So each boundary has several, and programs that print prove
 //! that process 1 runs, whatever the kernel printed before.
 
+use crate::formats::systemd_span::span;
+use timeline::Ns;
+
 /// Beginnings of the message after the kernel has freed its own initialization code, which is the last before process 1.
 const FREES_INIT: [&str; 3] = [
     // Since 2.2 on x86; since 3.10 everywhere. "image (initmem)" was added in 4.20.
@@ -83,16 +86,22 @@ pub(crate) fn is_of_a_program(text: &str) -> bool {
 
 /// True if a line without a stamp is a program's greeting.
 pub(crate) fn greets(text: &str) -> bool {
-    GREETINGS.iter().any(|begin| text.starts_with(begin)) || says_job_runs(text) || asks_for_login(text)
+    GREETINGS.iter().any(|begin| text.starts_with(begin)) || status(text).is_some() || asks_for_login(text)
 }
 
-/// True if a line is a status line of systemd's: `[ ***  ] A start job is running for …`. Its stars move.
-fn says_job_runs(text: &str) -> bool {
-    let status = text.strip_prefix('[').and_then(|rest| rest.split_once("] "));
-    status.is_some_and(|(stars, job)| {
-        let is_moving = stars.contains('*') && stars.bytes().all(|b| b == b'*' || b == b' ');
-        is_moving && (job.starts_with("A start job is running for ") || job.starts_with("A stop job is running for "))
-    })
+/// The job in a status line of systemd's: `[ ***  ] A start job is running for …`. Its stars move.
+fn status(text: &str) -> Option<&str> {
+    let (stars, job) = text.strip_prefix('[')?.split_once("] ")?;
+    let is_moving = stars.contains('*') && stars.bytes().all(|b| b == b'*' || b == b' ');
+    let is_job = job.starts_with("A start job is running for ") || job.starts_with("A stop job is running for ");
+    (is_moving && is_job).then_some(job)
+}
+
+/// The job in a status line of systemd's, and how long it has run: `A start job is running for wlan0 (9s / 1min 30s)`.
+pub(crate) fn running_job(text: &str) -> Option<(&str, Ns)> {
+    let (job, times) = status(text)?.rsplit_once(" (")?;
+    let (ran, rest) = span(times.as_bytes())?;
+    rest.starts_with(b" / ").then_some((job, ran))
 }
 
 /// True if a line is a login prompt: `debian login:`.
@@ -155,6 +164,19 @@ mod tests {
         for text in ["[*] A starter", "[ 1.0 ] A start job is running for x", "[      ] A start job is running for x"] {
             assert!(!greets(text), "{text}");
         }
+    }
+
+    #[test]
+    fn a_status_line_says_how_long_its_job_has_run() {
+        let job = "A start job is running for /sys/subsystem/net/devices/wlan0";
+        let line = |times: &str| format!("[ ***  ] {job} ({times})");
+        let found = |text: &str| running_job(text).map(|(job, ran)| (job.to_owned(), ran.0 / 1_000_000));
+        assert_eq!(found(&line("13s / 1min 30s")), Some((job.to_owned(), 13_000)));
+        assert_eq!(found(&line("1min 2s / no limit")), Some((job.to_owned(), 62_000)));
+        for times in ["", "13s", "x / 1min", "99999999999999999999s / 1min"] {
+            assert_eq!(found(&line(times)), None, "{times}");
+        }
+        assert_eq!(found(job), None);
     }
 
     #[test]

@@ -22,8 +22,9 @@
 //!
 //! It reads one line at a time and keeps names of the units alone. It must not decide what a unit's times mean for the boot.
 
-use super::line::{NAME_MAX, span};
+use super::line::NAME_MAX;
 use super::wall;
+use crate::formats::systemd_span::span;
 use crate::input::text::{lossy, whole_number};
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
