@@ -25,7 +25,8 @@ pub(crate) struct Files {
 enum Part {
     Calls(u64),
     Map,
-    Symbols,
+    /// Functions of the file of that name.
+    Symbols(String),
     Tasks,
     /// A file that has nothing about calls.
     Other,
@@ -38,7 +39,7 @@ fn part(name: &str, bytes: &[u8]) -> Option<Part> {
     match ending {
         "dat" if calls::recognise(bytes) => stem.parse().ok().map(Part::Calls),
         "map" if stem.starts_with("sid-") => Some(Part::Map),
-        "sym" if bytes.starts_with(b"# symbols: ") => Some(Part::Symbols),
+        "sym" if bytes.starts_with(b"# symbols: ") => Some(Part::Symbols(stem.to_owned())),
         "txt" if stem == "task" && bytes.starts_with(b"SESS timestamp=") => Some(Part::Tasks),
         _ if bytes.starts_with(b"Ftrace!\0") => Some(Part::Other),
         _ => None,
@@ -57,8 +58,8 @@ impl Reader for Files {
                 self.functions.add_map(bytes);
                 "mapped files (uftrace)"
             }
-            Some(Part::Symbols) => {
-                self.functions.add_symbols(bytes);
+            Some(Part::Symbols(file)) => {
+                self.functions.add_symbols(&file, bytes);
                 "functions (uftrace)"
             }
             Some(Part::Tasks) => {

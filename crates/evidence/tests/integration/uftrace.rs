@@ -9,8 +9,12 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 fn imported(test: &str) -> Timeline {
+    imported_from(fixture("t.data.tar.gz"), test)
+}
+
+fn imported_from(archive: PathBuf, test: &str) -> Timeline {
     let into = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("uftrace-{test}-{}", std::process::id()));
-    recording::import(&[fixture("t.data.tar.gz")], &into, true).unwrap();
+    recording::import(&[archive], &into, true).unwrap();
     evidence::load(&recording::Recording::open(&into).unwrap()).unwrap()
 }
 
@@ -49,6 +53,26 @@ fn calls_equal_what_uftrace_prints() {
     assert!(ours.len() > 50 && ours.iter().any(|call| call.3 == "fib"), "{}", ours.len());
     assert_eq!(timeline.diagnostics.count(K::LinesUnreadable), 0);
     assert_eq!(timeline.end.unwrap().at, Ns(theirs.iter().map(|call| call.1).max().unwrap()));
+}
+
+/// Lists of functions had no path before uftrace 0.10. They are of the file of their own name.
+#[test]
+fn a_list_without_a_path_is_of_the_file_of_its_name() {
+    let mut packed = Vec::new();
+    flate2::read::GzDecoder::new(&std::fs::read(fixture("t.data.tar.gz")).unwrap()[..])
+        .read_to_end(&mut packed)
+        .unwrap();
+    // The same length, so that the archive stays whole.
+    let path = memchr::memmem::find(&packed, b"# path name: ").unwrap();
+    packed[path..path + 13].copy_from_slice(b"# xxxx xxxx: ");
+    let older = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("uftrace-older-{}.tar", std::process::id()));
+    std::fs::write(&older, packed).unwrap();
+    let calls = |timeline: &Timeline| {
+        let calls = timeline.spans.iter().filter(|(_, span)| span.kind == SpanKind::Call);
+        calls.map(|(_, span)| (span.start, timeline.names.get(span.name).to_owned())).collect::<Vec<_>>()
+    };
+    let found = calls(&imported_from(older, "older"));
+    assert!(found.iter().any(|call| call.1 == "fib") && found == calls(&imported("newer")), "{found:?}");
 }
 
 #[test]

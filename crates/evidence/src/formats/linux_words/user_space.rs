@@ -97,11 +97,14 @@ fn status(text: &str) -> Option<&str> {
     (is_moving && is_job).then_some(job)
 }
 
+/// systemd cuts its status lines at the width of the terminal.
+const JOB_BYTES_MAX: usize = 512;
+
 /// The job in a status line of systemd's, and how long it has run: `A start job is running for wlan0 (9s / 1min 30s)`.
 pub(crate) fn running_job(text: &str) -> Option<(&str, Ns)> {
     let (job, times) = status(text)?.rsplit_once(" (")?;
     let (ran, rest) = span(times.as_bytes())?;
-    rest.starts_with(b" / ").then_some((job, ran))
+    (rest.starts_with(b" / ") && job.len() <= JOB_BYTES_MAX).then_some((job, ran))
 }
 
 /// True if a line is a login prompt: `debian login:`.

@@ -12,7 +12,7 @@ const ENTRIES_MAX: usize = 1 << 20;
 pub(crate) struct Functions {
     /// The start and end of each mapping, and the file's name.
     maps: Vec<(u64, u64, String)>,
-    /// By the file's path: the start and name of each function.
+    /// By the file's path, or by its name where the list has no path: the start and name of each function.
     files: HashMap<String, Vec<(u64, String)>>,
     count: usize,
 }
@@ -30,10 +30,11 @@ impl Functions {
         }
     }
 
-    /// Adds lines such as `0000000000001229 t fib`, below `# path name: /tmp/t`.
-    pub(crate) fn add_symbols(&mut self, bytes: &[u8]) {
+    /// Adds lines such as `0000000000001229 t fib`, below `# path name: /tmp/t`. Lists of uftrace before 0.10 have no path:
+    /// they are of the file of their own name, without `.sym`.
+    pub(crate) fn add_symbols(&mut self, file: &str, bytes: &[u8]) {
         let path = Lines::new(bytes).find_map(|line| line.bytes.strip_prefix(b"# path name: ")).map(<[u8]>::trim_ascii);
-        let Some(path) = path else { return };
+        let path = path.map_or_else(|| file.into(), lossy);
         let mut all: Vec<(u64, String)> = Vec::new();
         for line in Lines::new(bytes) {
             let text = lossy(line.bytes);
@@ -45,7 +46,7 @@ impl Functions {
             }
         }
         all.sort_by_key(|function| function.0);
-        self.files.insert(lossy(path).into_owned(), all);
+        self.files.insert(path.into_owned(), all);
     }
 
     /// Names the function at an address. Without functions of the mapped file: the file. Without a file: the address.
@@ -54,7 +55,7 @@ impl Functions {
         let Some((from, _, path)) = mapped else { return format!("{address:#x}") };
         let inside = address - from;
         let file = path.rsplit('/').next().unwrap_or(path);
-        let Some(all) = self.files.get(path) else { return format!("[{file}]") };
+        let Some(all) = self.files.get(path).or_else(|| self.files.get(file)) else { return format!("[{file}]") };
         let before = all.partition_point(|function| function.0 <= inside).checked_sub(1);
         before.map_or_else(|| format!("[{file}]"), |place| all[place].1.clone())
     }
