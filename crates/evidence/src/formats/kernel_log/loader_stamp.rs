@@ -8,6 +8,7 @@
 //! (XEN) [    0.013864] text    Xen: seconds
 //! B -    153466 - text         Qualcomm's XBL: microseconds
 //! [10] text                    Little Kernel: milliseconds
+//! libguestfs: [02850ms] text   libguestfs: milliseconds; the command line of QEMU has no name before it
 //! ```
 //! The kernel's own stamps have six digits behind the point. One line is no proof: a form needs two lines that agree.
 
@@ -31,7 +32,7 @@ struct Form {
     error: Ns,
 }
 
-const FORMS: [Form; 6] = [
+const FORMS: [Form; 7] = [
     Form { program: "Hostboot", phase: Phase::Firmware, strip: hostboot, banner: b"", error: Ns::from_us(10) },
     Form { program: "skiboot", phase: Phase::Loader, strip: skiboot, banner: b"", error: Ns(1) },
     Form { program: "Xen", phase: Phase::Hypervisor, strip: xen, banner: b"", error: Ns::from_us(1) },
@@ -42,6 +43,13 @@ const FORMS: [Form; 6] = [
         strip: little_kernel,
         banner: b"welcome to lk",
         error: Ns::from_ms(10),
+    },
+    Form {
+        program: "libguestfs",
+        phase: Phase::LibguestfsLaunch,
+        strip: libguestfs,
+        banner: b"libguestfs: launch: ",
+        error: Ns::from_ms(1),
     },
     Form { program: "boot loader", phase: Phase::Firmware, strip: milliseconds, banner: b"", error: Ns::from_ms(1) },
 ];
@@ -162,6 +170,14 @@ fn xen(text: &[u8]) -> Option<(i64, &[u8])> {
 fn xbl(text: &[u8]) -> Option<(i64, &[u8])> {
     let (us, rest) = number(skip_spaces(text.strip_prefix(b"B - ")?))?;
     Some((i64::try_from(us).ok()?.checked_mul(1000)?, rest.strip_prefix(b" - ")?))
+}
+
+/// `libguestfs: [02850ms] text`, `[03285ms] /usr/bin/qemu-system-x86_64 \`: since the launch began
+/// (`guestfs_int_launch_send_progress` and `print_timestamped_message` in libguestfs, `lib/launch.c`).
+fn libguestfs(text: &[u8]) -> Option<(i64, &[u8])> {
+    let text = text.strip_prefix(b"libguestfs: ").unwrap_or(text);
+    let (ms, rest) = number(text.strip_prefix(b"[")?)?;
+    Some((i64::try_from(ms).ok()?.checked_mul(1_000_000)?, rest.strip_prefix(b"ms] ")?))
 }
 
 /// `[10] text`

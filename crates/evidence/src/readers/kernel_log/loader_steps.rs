@@ -118,6 +118,16 @@ mod tests {
             "Xen",
             &[(0, "reset", Some(Phase::Hypervisor)), (13, "Xen version 4.20", None), (928, "d0: extended", None)],
         );
+        check(
+            "libguestfs: launch: program=guestfish\nlibguestfs: [00000ms] run supermin\nsupermin: version: 5.1.14\n\
+             libguestfs: [02850ms] begin testing qemu features\n[03285ms] /usr/bin/qemu \\\n[    0.000000] Linux version 4.4\n",
+            "libguestfs",
+            &[
+                (0, "run supermin", Some(Phase::LibguestfsLaunch)),
+                (2_850, "begin testing qemu features", None),
+                (3_285, "/usr/bin/qemu \\", None),
+            ],
+        );
     }
 
     #[test]
