@@ -1,6 +1,5 @@
 //! The reader of [`uftrace`](crate::formats::uftrace).
 
-use crate::boot::offers::Offers;
 use crate::boot::{Found, Placing};
 use crate::formats::uftrace::calls::{self, Edge};
 use crate::formats::uftrace::names::{Functions, Tasks};
@@ -9,7 +8,7 @@ use crate::input::{Input, records_max};
 use crate::readers::reader::{EndCandidate, EndRank, Evidence, Reader, Taken};
 use hashbrown::HashMap;
 use timeline::{
-    DiagnosticKind, Diagnostics, EndEvidence, NameId, Ns, SpanBuilder, SpanKind, Timeline, TrackId, TrackKind,
+    DiagnosticKind, Diagnostics, EndEvidence, NameId, Ns, Phase, SpanBuilder, SpanKind, Timeline, TrackId, TrackKind,
 };
 
 /// The files of one directory.
@@ -93,6 +92,20 @@ struct Traced<'f> {
 }
 
 impl Traced<'_> {
+    /// The zero of the programs' clock, which counts from the machine's start. Without other evidence of a boot, time zero is
+    /// the beginning of the trace.
+    fn origin(&self, boot: &mut Placing<'_>) -> Ns {
+        let clocks = &boot.clocks;
+        if clocks.printk.is_some() || clocks.trace.is_some() || clocks.counter.is_some() {
+            return boot.kernel_clock_zero();
+        }
+        let called = self.files.threads.iter().filter_map(|(.., bytes)| calls::first(bytes)).min();
+        let began = called.into_iter().chain(self.files.tasks.began).min().unwrap_or_default();
+        let phase = Phase::Other(boot.timeline.names.intern("calls of programs"));
+        boot.timeline.boundary(phase, Ns::ZERO, Ns::ZERO, "uftrace: the session began");
+        Ns::ZERO - began
+    }
+
     /// Returns a thread's track, known or new.
     fn track(&self, tid: u64, origin: Ns, boot: &mut Placing<'_>) -> TrackId {
         let timeline = &mut boot.timeline;
@@ -111,12 +124,8 @@ impl Traced<'_> {
 }
 
 impl Evidence for Traced<'_> {
-    fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
-        offers.kernel_after(Ns::ZERO);
-    }
-
     fn place(&mut self, boot: &mut Placing<'_>) {
-        let origin = boot.kernel_clock_zero();
+        let origin = self.origin(boot);
         let mut spans = SpanBuilder::default();
         let mut last = Ns::ZERO;
         let bytes = self.files.threads.iter().map(|(.., bytes)| bytes.len()).sum();

@@ -8,13 +8,16 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/uftrace").join(name)
 }
 
+/// The time in `task.txt` at which the session began, on the clock that counts from the machine's start.
+const BEGAN: i64 = 29_518_140_810_876;
+
 fn imported(test: &str) -> Timeline {
-    imported_from(fixture("t.data.tar.gz"), test)
+    imported_from(&[fixture("t.data.tar.gz")], test)
 }
 
-fn imported_from(archive: PathBuf, test: &str) -> Timeline {
+fn imported_from(files: &[PathBuf], test: &str) -> Timeline {
     let into = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("uftrace-{test}-{}", std::process::id()));
-    recording::import(&[archive], &into, true).unwrap();
+    recording::import(files, &into, true).unwrap();
     evidence::load(&recording::Recording::open(&into).unwrap()).unwrap()
 }
 
@@ -43,8 +46,8 @@ fn calls_equal_what_uftrace_prints() {
     let mut ours = Vec::new();
     for (_, span) in timeline.spans.iter().filter(|(_, span)| span.kind == SpanKind::Call) {
         let (tid, name) = (timeline.tracks.get(span.track).id, timeline.names.get(span.name).to_owned());
-        ours.push((tid, span.start.0, true, name.clone()));
-        ours.push((tid, span.end.0, false, name));
+        ours.push((tid, BEGAN + span.start.0, true, name.clone()));
+        ours.push((tid, BEGAN + span.end.0, false, name));
     }
     let mut theirs = printed();
     ours.sort();
@@ -52,7 +55,7 @@ fn calls_equal_what_uftrace_prints() {
     assert_eq!(ours, theirs);
     assert!(ours.len() > 50 && ours.iter().any(|call| call.3 == "fib"), "{}", ours.len());
     assert_eq!(timeline.diagnostics.count(K::LinesUnreadable), 0);
-    assert_eq!(timeline.end.unwrap().at, Ns(theirs.iter().map(|call| call.1).max().unwrap()));
+    assert_eq!(timeline.end.unwrap().at.0 + BEGAN, theirs.iter().map(|call| call.1).max().unwrap());
 }
 
 /// Lists of functions had no path before uftrace 0.10. They are of the file of their own name.
@@ -71,8 +74,23 @@ fn a_list_without_a_path_is_of_the_file_of_its_name() {
         let calls = timeline.spans.iter().filter(|(_, span)| span.kind == SpanKind::Call);
         calls.map(|(_, span)| (span.start, timeline.names.get(span.name).to_owned())).collect::<Vec<_>>()
     };
-    let found = calls(&imported_from(older, "older"));
+    let found = calls(&imported_from(&[older], "older"));
     assert!(found.iter().any(|call| call.1 == "fib") && found == calls(&imported("newer")), "{found:?}");
+}
+
+/// A program's trace alone has nothing to say of the machine's boot before it. With a kernel's log it has its place in it.
+#[test]
+fn a_trace_begins_with_its_session_or_has_its_place_in_a_boot() {
+    let log = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("uftrace-{}.log", std::process::id()));
+    std::fs::write(&log, "[    0.000000] Linux version 6.1.0\n[    1.000000] Run /sbin/init as init process\n")
+        .unwrap();
+    let main = |timeline: &Timeline| {
+        let mut calls = timeline.spans.iter().map(|(_, span)| span).filter(|span| span.kind == SpanKind::Call);
+        calls.find(|span| timeline.names.get(span.name) == "main").unwrap().start.0
+    };
+    assert_eq!(main(&imported_from(&[fixture("t.data.tar.gz"), log], "beside")), BEGAN + 38_758);
+    let alone = imported("alone");
+    assert_eq!((main(&alone), alone.boundaries.len()), (38_758, 1));
 }
 
 #[test]
@@ -80,7 +98,7 @@ fn a_child_is_forked_by_its_parent_and_has_its_program() {
     let timeline = imported("child");
     let [main, child] = [19_674, 19_678].map(|tid| timeline.tracks.find(TrackKind::Thread, tid).unwrap());
     let created = timeline.tracks.get(child).created.unwrap();
-    assert_eq!((created.0, created.1), (Ns(29_518_145_734_309), main));
+    assert_eq!((created.0, created.1), (Ns(29_518_145_734_309 - BEGAN), main));
     assert_eq!(timeline.names.get(timeline.tracks.get(child).name), "t");
 }
 

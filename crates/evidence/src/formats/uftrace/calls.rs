@@ -40,6 +40,11 @@ fn at(bytes: &[u8], place: usize, last: u64) -> Option<(u64, u64)> {
     (word >> 3 & 7 == MARK && follows && i64::try_from(stamp).is_ok()).then_some((stamp, word))
 }
 
+/// The time of the first record.
+pub(crate) fn first(bytes: &[u8]) -> Option<Ns> {
+    at(bytes, 0, 0).and_then(|(stamp, _)| i64::try_from(stamp).ok()).map(Ns)
+}
+
 /// Reads all entries and exits in a file. Counts the words that are not part of a record.
 pub(crate) fn all(bytes: &[u8], file: &str, diagnostics: &mut Diagnostics) -> Vec<Call> {
     const EVENT: u64 = 3;

@@ -74,6 +74,8 @@ pub(crate) struct Tasks {
     processes: HashMap<u64, u64>,
     /// The time at which each process was forked, and the process that forked it.
     forks: HashMap<u64, (Ns, u64)>,
+    /// The earliest time in the list.
+    pub(crate) began: Option<Ns>,
 }
 
 impl Tasks {
@@ -96,6 +98,10 @@ impl Tasks {
                 self.processes.insert(tid, pid);
             }
             let at = value(b" timestamp=").and_then(seconds).and_then(|(ns, ..)| i64::try_from(ns).ok());
+            self.began = match (self.began, at) {
+                (Some(began), Some(at)) => Some(began.min(Ns(at))),
+                (began, at) => began.or(at.map(Ns)),
+            };
             if let (Some(pid), Some(by), Some(at)) = (pid, number(b" ppid="), at) {
                 self.forks.insert(pid, (Ns(at), by));
             }
