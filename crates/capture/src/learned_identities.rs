@@ -87,7 +87,9 @@ impl LearnedIdentities {
                 if is_specific(kind, &word) {
                     // systemd escapes a dash in this way in a unit's name.
                     let escaped = String::from_utf8_lossy(&word).replace('-', "\\x2d").into_bytes();
+                    let plain = String::from_utf8_lossy(&word).replace("\\x2d", "-").into_bytes();
                     values.insert(escaped, kind);
+                    values.insert(plain, kind);
                     values.insert(word, kind);
                 }
             }

@@ -221,6 +221,19 @@ pub(super) fn email(candidate: &Candidate<'_>) -> bool {
     has_domain(domain) && !is_public(domain) && !names_author(candidate.before)
 }
 
+/// Owners of certificates in the kernels and the firmware of many machines.
+const CERTIFICATE_OWNERS: &str = "\
+    build canonical debian microsoft red fedora centos rocky almalinux oracle suse opensuse sforshee benh@debian.org wens \
+    romain seth amazon vmware google hewlett hp dell lenovo intel kali arch gentoo nixos freebsd asustek gigabyte msi \
+    ubuntu cloudlinux proxmox xcp-ng citrix nvidia amd openwrt alt rosa altlinux";
+
+/// A certificate of a kernel that a company or a person built has the name of its owner.
+pub(super) fn certificate(candidate: &Candidate<'_>) -> bool {
+    let text = lower_text(candidate.value);
+    let first = text.split([' ', ':', ',']).next().unwrap_or_default();
+    !is_in(CERTIFICATE_OWNERS, first.as_bytes())
+}
+
 fn names_author(before: &[u8]) -> bool {
     let line = lower_text(before);
     let words = ["copyright", "(c)", "author", "maintain", "initialised", "initialized", "contact", "driver", "report"];

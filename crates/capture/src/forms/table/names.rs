@@ -2,7 +2,7 @@
 
 use super::super::Kind;
 use super::super::checks::{
-    always, builder, email, full_name, host, host_behind_a_date, link, network, own_url, prefix_host,
+    always, builder, certificate, email, full_name, host, host_behind_a_date, link, network, own_url, prefix_host,
 };
 use super::{Form, form};
 
@@ -45,9 +45,11 @@ pub(super) const HOSTS: &[Form] = &[
             r#"(?i)(?:^|[^0-9a-z_-]|ipa_|get_|nis[_-]?|dns[_-]?|search[_-]?)(?:r?host|fqdn|nodename|node_name|domain(?:[ _-]?(?:name|search))?|realm|workgroup|hostalias|vhost_name|[a-z-]*;h)["']?(?:\s+=>?\s*["']?|=>?["']?|=>?[ \t]+["']|\s*":\s*["']?)"#,
             name!(),
             r"|^(?:\[[^\]]*\])?\s*(?:host|domain) +: +",
+            name!(),
+            r#"|\bNIS server \S+ for domain ["']?"#,
             name!()
         ),
-        "host=«web7», domain=«corp.example», nis-domain=«corp»",
+        r#"host=«web7», domain=«corp.example», nis-domain=«corp», NIS server [x] for domain "«corp»" not responding"#,
         "vhost=on domain=0000 -cpu host,-kvm",
     ),
     form(
@@ -359,5 +361,27 @@ pub(super) const CLOUD: &[Form] = &[
         r#"(?:connection '|connect(?:ed)? to (?:the )?(?:wireless )?(?:network )?["'])([^'"\n]+)["']|onnected to (?:wireless )?network ([^\s"']+)|policy: set '([^'\n]+)'"#,
         "starting connection '«FRITZ!Box 7590»'",
         "starting connection 'Wired connection 1'",
+    ),
+    form(
+        "tunnel of OpenVPN",
+        Kind::Network,
+        network,
+        concat!(
+            r"\bOpenVPN (?:tunnel for|connection to|service for) ",
+            name!(),
+            r"|\bopenvpn(?:-client|-server)?@",
+            name!(),
+            r"\.service"
+        ),
+        "Started OpenVPN tunnel for «heronnet», openvpn-client@«heronnet».service",
+        "Started OpenVPN service",
+    ),
+    form(
+        "owner of a certificate, but for known ones",
+        Kind::Host,
+        certificate,
+        r"\b(?:X\.509|UEFI:\S+) cert '([^'\n]+)'",
+        "Loaded X.509 cert '«Heron AS: Module signing key: 5d1f7a2b»'",
+        "Loaded X.509 cert 'Debian Secure Boot CA: 6ccece7e4c6c0d1f6149f3dd27dfcc5cbb419ea1'",
     ),
 ];

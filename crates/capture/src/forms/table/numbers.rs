@@ -45,16 +45,16 @@ pub(super) const DISKS: &[Form] = &[
         "short ID of a file system or a partition",
         Kind::Uuid,
         short_disk,
-        r"(?i)(?:uuid[=:]\s*|/by-(?:part)?uuid/|by\\{1,2}x2d(?:part)?uuid-|disk (?:signature|identifier)[:=]?\s*)(?:luks-)?(?:0x)?([0-9a-f]{4,16}(?:(?:-|\\{1,2}x2d)[0-9a-f]{2,12}){0,4})",
-        r"root=PARTUUID=«1234abcd-01» dev-disk-by\x2duuid-«AB12\x2d34CD».device",
+        r"(?i)(?:uuid[=:]\s*|/by-(?:part)?uuid/|by\\{1,2}x2d(?:part)?uuid-|disk (?:signature|identifier)[:=]?\s*)(?:luks-)?(?:0x)?([0-9a-f]{4,16}(?:(?:-|\\{1,2}x2d)[0-9a-f]{2,12}){0,4})|\broot on \S+ \(([0-9a-f]{16})\.[a-p]\)",
+        r"root=PARTUUID=«1234abcd-01» dev-disk-by\x2duuid-«AB12\x2d34CD».device, root on sd0a («f1e2d3c4b5a69788».a) swap",
         r"dev-disk-by\x2dlabel-root.device UUID added",
     ),
     form(
         "UUID of LVM",
         Kind::Uuid,
         always,
-        r"\b([0-9A-Za-z]{6}(?:-[0-9A-Za-z]{4}){5}-[0-9A-Za-z]{6})\b|\bLVM(?:-|\\{1,2}x2d)([0-9A-Za-z]{32}(?:[0-9A-Za-z]{32})?)\b",
-        "PV «IWq6Gz-aBcD-1234-EfGh-5678-IjKl-9MnOpQ»",
+        r"\b([0-9A-Za-z]{6}(?:-[0-9A-Za-z]{4}){5}-[0-9A-Za-z]{6})\b|\b(?:LVM(?:-|\\{1,2}x2d)|PVID )([0-9A-Za-z]{32}(?:[0-9A-Za-z]{32})?)\b",
+        "PV «IWq6Gz-aBcD-1234-EfGh-5678-IjKl-9MnOpQ», PVID «IWq6GzaBcD1234EfGh5678IjKl9MnOpQ» not found",
         "linux-image-6.1.0-50-cloud-amd64",
     ),
     form(
@@ -90,10 +90,11 @@ pub(super) const DISKS: &[Form] = &[
             name!(),
             r#"|(?:/by-(?:part)?label/|by\\{1,2}x2d(?:part)?label-)([^\s/,;"'\[]+?)(?:\.(?:device|swap|mount)\b|[\s/,;"']|\.?$)"#,
             r#"|\bdev-mapper-((?:[0-9a-z_+.]|(?:\\{1,2}x2d){2})+)\\{1,2}x2d[0-9a-z_+.]|/dev/mapper/((?:[0-9a-z_+.]|--)+)-[0-9a-z_+.]"#,
-            r"|\bVG ([0-9a-z_+.-]+) (?:run|is|finished)\b"
+            r"|\bVG ([0-9a-z_+.-]+) (?:run|is|finished)\b|\bBTRFS: device label (\S+) devid ",
+            r"|(?:^|[\s\]])([0-9a-z_+.-]+)(?:: (?:clean, \d+/|recovering journal|\d+/\d+ files)| was not cleanly unmounted)"
         ),
-        r"rd.lvm.lv=«web7»/root root=LABEL=«web7-root» dev-mapper-«web7\x2d\x2dvg»\x2droot.device",
-        "rd.lvm=0 volume group scan rd.lvm.vg=rhel /dev/mapper/debian--vg-root /dev/mapper/control",
+        r"rd.lvm.lv=«web7»/root root=LABEL=«web7-root» dev-mapper-«web7\x2d\x2dvg»\x2droot.device «web7-home»: clean, 1/2 files",
+        "rd.lvm=0 volume group scan rd.lvm.vg=rhel /dev/mapper/debian--vg-root /dev/mapper/control /dev/sda1: clean, 1/2 files",
     ),
 ];
 
@@ -134,8 +135,8 @@ pub(super) const ADDRESSES: &[Form] = &[
         "hardware address behind its name",
         Kind::Mac,
         hardware,
-        r"(?i)(?:(?:\b|_)(?:mac|hw|eth\d?|ether(?:net)?|ll|bd|wlan\d?|bt|nic|bssid)[ _-]?(?:addr(?:ess)?|id)?\d?\W{0,3}(?:is\s+)?|mac(?:_?addr)?\d?=)(?:0x)?([0-9a-f]{12}|[0-9a-f]{1,2}(?:[: -][0-9a-f]{1,2}){5}|[0-9a-f]{4}\.[0-9a-f]{4}\.[0-9a-f]{4}|[0-9a-f]{6}[-:][0-9a-f]{6})|\bDUID[\w/ -]*[:=]\s*(?:0x)?([0-9a-f]{12,})\b",
-        "smsc95xx.macaddr=«B827EB123456» ethernet address «52 54 00 12 34 56»",
+        r"(?i)(?:(?:\b|_)(?:mac|hw|eth\d?|ether(?:net)?|ll|bd|wlan\d?|bt|nic|bssid)[ _-]?(?:addr(?:ess)?|id)?\d?\W{0,3}(?:is\s+)?|mac(?:_?addr)?\d?=)(?:0x)?([0-9a-f]{12}|[0-9a-f]{1,2}(?:[: -][0-9a-f]{1,2}){5}|[0-9a-f]{4}\.[0-9a-f]{4}\.[0-9a-f]{4}|[0-9a-f]{6}[-:][0-9a-f]{6})|\bDUID[\w/ -]*[:=]\s*(?:0x)?([0-9a-f]{12,})\b|\bIAID ([0-9a-f]{2}(?::[0-9a-f]{2}){3})\b",
+        "smsc95xx.macaddr=«B827EB123456» ethernet address «52 54 00 12 34 56» dhcpcd: IAID «eb:12:34:56»",
         "mac80211 loaded, eth0: link up",
     ),
     form(
@@ -177,8 +178,8 @@ pub(super) const SERIALS: &[Form] = &[
         "serial number or tag behind its name",
         Kind::Serial,
         serial,
-        r#"(?i)(?:serial(?:[_ -]?(?:no|num(?:ber)?|short|id))?#?|asset[_ -]?tag|service[_ -]?tag)["']?\s*[=:]\s*["']?([0-9a-z][0-9a-z._+-]*)"#,
-        "androidboot.serialno=«0123ABC» usb 1-1: SerialNumber: «ABC123»",
+        r#"(?i)(?:serial(?:[_ -]?(?:no|num(?:ber)?|short|id))?#?|asset[_ -]?tag|service[_ -]?tag)(?:["'\]]?\s*[=:]\s*["'\[]?|["'] to ["'])([0-9a-z][0-9a-z._+-]*)"#,
+        "androidboot.serialno=«0123ABC» usb 1-1: SerialNumber: «ABC123» [ro.serialno]: [«0123ABD»]",
         "Serial: 8250/16550 driver, 4 ports SerialNumber=5 serial=ttyS0",
     ),
     form(

@@ -42,11 +42,11 @@ pub(super) const SECRETS: &[Form] = &[
         "token ring driver",
     ),
     form(
-        "password as an option of curl or sshpass",
+        "password as an option of curl, sshpass or a registry's login",
         Kind::User,
         always,
-        r#"\bcurl\b.*?\s(?:-u|--user|--proxy-user)[ =]["']?([^\s"':\[]+:[^\s"']+)|\bsshpass -p ?["']?([^\s"'\[]+)"#,
-        "curl -s -u «anna:pa55» x, sshpass -p «geheim7» x",
+        r#"\bcurl\b.*?\s(?:-u|--user|--proxy-user)[ =]["']?([^\s"':\[]+:[^\s"']+)|\bsshpass -p ?["']?([^\s"'\[]+)|\b(?:docker|podman|helm|crictl|buildah|skopeo|az)\b.{0,80}?\slogin\s.*?\s-p[ =]?["']?([^\s"'\[]+)"#,
+        "curl -s -u «anna:pa55» x, sshpass -p «geheim7» x, podman login -u x -p «geheim8» y",
         "curl -U x",
     ),
     form(

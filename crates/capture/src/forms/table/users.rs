@@ -84,6 +84,18 @@ pub(super) const USERS: &[Form] = &[
         "Session 3 of User root. session-3.scope",
     ),
     form(
+        "owner of a keyboard, a phone or an earphone",
+        Kind::User,
+        user,
+        concat!(
+            r"(?i)(?:\binput: |\[)",
+            user!(),
+            r"(?:'|\xe2\x80\x99)s (?:Keyboard|Mouse|Trackpad|Magic|Air|i?Phone|i?Pad|MacBook|Galaxy|Pixel|Beats|Bose|Headphones|Buds)\b"
+        ),
+        "input: «Anna»'s Keyboard as /devices/virtual/misc/uhid/x",
+        "input: AT Translated Set 2 keyboard, the driver's Mouse",
+    ),
+    form(
         "user of a database, a share or a directory",
         Kind::User,
         user,
