@@ -23,7 +23,8 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, Transactio
 use serde::{Deserialize, Serialize};
 use setup::sha256;
 use sha2::{Digest, Sha256};
-use std::io::Read;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -525,17 +526,46 @@ fn entry(row: &rusqlite::Row) -> rusqlite::Result<Entry> {
     })
 }
 
+/// The bytes at the end of a rollback journal that names a journal of several databases
+/// (<https://www.sqlite.org/fileformat.html#the_rollback_journal>).
+const JOURNAL_MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+
 /// Fails if a path that SQLite opens is not a regular file: opening a FIFO would wait for ever.
+///
+/// The history may be another user's, with files beside it. SQLite writes into a write-ahead log through a link, and deletes
+/// any file that a rollback journal names as the journal of several databases. A history never has these.
 fn check_regular(path: &Path) -> Result<(), HistoryError> {
-    for ending in ["", "-journal", "-wal", "-shm"] {
+    recording::check_regular(path).map_err(|why| HistoryError::Refused(why.to_string()))?;
+    let beside = |ending: &str| {
         let mut file = path.as_os_str().to_owned();
         file.push(ending);
-        recording::check_regular(Path::new(&file)).map_err(|why| match ending {
-            "" => HistoryError::Refused(why.to_string()),
-            _ => HistoryError::Refused(format!("{}: {why}", file.to_string_lossy())),
-        })?;
+        PathBuf::from(file)
+    };
+    let refuse = |file: &Path, why: &str| Err(HistoryError::Refused(format!("{}: {why}", file.display())));
+    for file in ["-journal", "-wal", "-shm"].map(beside) {
+        if file.is_symlink() {
+            return refuse(&file, "it is a symbolic link: put the file in its place");
+        }
+        if let Err(why) = recording::check_regular(&file) {
+            return refuse(&file, &why.to_string());
+        }
+    }
+    let journal = beside("-journal");
+    if names_other_journal(&journal) {
+        return refuse(&journal, "it names a file that SQLite would delete, so bootscope did not write it: remove it");
     }
     Ok(())
+}
+
+/// True if a rollback journal ends with the name of a journal of several databases.
+fn names_other_journal(journal: &Path) -> bool {
+    let end = || {
+        let (mut file, mut end) = (File::open(journal)?, [0; 8]);
+        file.seek(SeekFrom::End(-8))?;
+        file.read_exact(&mut end)?;
+        Ok::<_, std::io::Error>(end)
+    };
+    end().is_ok_and(|end| end == JOURNAL_MAGIC)
 }
 
 fn connect(path: &Path, create: OpenFlags) -> Result<History, HistoryError> {

@@ -247,3 +247,50 @@ fn read_all_in(folder: &Path) {
         assert!(error.to_string().contains(name), "{error}");
     }
 }
+
+/// A rollback journal of SQLite that names a journal of several databases. SQLite deletes that file after the rollback.
+fn journal_that_names(other: &Path, pages: u32) -> Vec<u8> {
+    const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+    let mut journal = MAGIC.to_vec();
+    // Records, the seed of their checksums, pages of the database, bytes of a sector, and bytes of a page.
+    journal.extend([0, 0, pages, 512, 4096].iter().flat_map(|number: &u32| number.to_be_bytes()));
+    journal.resize(512, 0);
+    let name = other.as_os_str().as_encoded_bytes();
+    journal.extend((0x4000_0000u32 / 4096 + 1).to_be_bytes());
+    journal.extend(name);
+    journal.extend((name.len() as u32).to_be_bytes());
+    journal.extend(name.iter().map(|byte| u32::from(*byte)).sum::<u32>().to_be_bytes());
+    journal.extend(MAGIC);
+    journal
+}
+
+/// Another user's history lies in a folder with files that SQLite reads beside it.
+#[test]
+fn files_beside_a_history_change_no_other_file() {
+    let mut changed = Vec::new();
+    for (ending, is_link) in [("-journal", false), ("-journal", true), ("-wal", true), ("-shm", true)] {
+        for is_read in [true, false] {
+            let (folder, path) = folder();
+            History::open(&path).unwrap().add(&document(1, "aaaa", 1_000.0)).unwrap();
+            let letter = folder.path().join("letter.txt");
+            std::fs::write(&letter, "Dear\n").unwrap();
+            let mut beside = path.clone().into_os_string();
+            beside.push(ending);
+            if is_link {
+                std::os::unix::fs::symlink(&letter, &beside).unwrap();
+            } else {
+                let pages = std::fs::metadata(&path).unwrap().len() / 4096;
+                std::fs::write(&beside, journal_that_names(&letter, pages as u32)).unwrap();
+            }
+            let refused = match is_read {
+                true => History::open_existing(&path).err(),
+                false => History::open(&path).and_then(|mut history| history.add(&document(2, "aaaa", 1.0))).err(),
+            };
+            let found = std::fs::read_to_string(&letter).unwrap_or_else(|e| e.to_string());
+            if found != "Dear\n" || !refused.is_some_and(|e| e.to_string().contains(ending)) {
+                changed.push(format!("{ending}, link {is_link}, read {is_read}: {found:?}"));
+            }
+        }
+    }
+    assert!(changed.is_empty(), "{}", changed.join("\n"));
+}
