@@ -41,6 +41,13 @@ const OTHER_VIEWS: [&[&str]; 5] =
     [&["show"], &["findings"], &["export", "folded"], &["export", "perfetto"], &["export", "firefox"]];
 
 fn main() -> ExitCode {
+    let all: Vec<String> = std::env::args().collect();
+    if let [_, option, kind, bytes, work, ..] = &*all
+        && option == GENERATE
+    {
+        generate(kind, bytes, Path::new(work));
+        return ExitCode::SUCCESS;
+    }
     let (sizes, names, views) = match arguments() {
         Ok(read) => read,
         Err(wrong) => {
@@ -80,12 +87,46 @@ fn arguments() -> Result<(Vec<usize>, Vec<String>, bool), String> {
     Ok((sizes, names, views))
 }
 
+/// The first argument of the child process that generates an input: `--generate KIND BYTES FOLDER`.
+const GENERATE: &str = "--generate";
+
+/// Writes an input of a kind, and prints the number of bytes that bootscope reads of it.
+fn generate(name: &str, bytes: &str, work: &Path) {
+    let kind = kinds::all().find(|kind| kind.name == name).expect("a kind of input");
+    let input = (kind.make)(bytes.parse().expect("a number of bytes"));
+    let recording = work.join("recording");
+    if kind.is_own {
+        fs::create_dir(&recording).expect("a folder");
+        let manifest: &[u8] = if kind.file == "recording.json" { &input } else { MANIFEST };
+        fs::write(recording.join("recording.json"), manifest).expect("a manifest");
+        fs::write(recording.join("kmsg.log"), LOG).expect("a log");
+        fs::write(recording.join(kind.file), &input).expect("the input");
+        if kind.file.starts_with("firmware") || kind.file.starts_with("console") {
+            fs::write(recording.join(kind.file.replace(".log", ".idx")), "0 1000\n").expect("an index");
+        }
+    } else if kind.is_pack() {
+        fs::write(&recording, &input).expect("the input");
+    } else {
+        fs::write(work.join(kind.file), &input).expect("the input");
+    }
+    println!("{}", kinds::binary::unpacked_bytes(&input).max(input.len()));
+}
+
+/// Generates an input in a child process, and returns the number of bytes that bootscope reads of it. The peak that the
+/// kernel reports for a child is at least the peak of the process that started it, so this process must stay small.
+fn generate_in_child(kind: &Kind, mb: usize, work: &Path) -> usize {
+    let program = std::env::current_exe().expect("this program");
+    let bytes = (mb * MB).to_string();
+    let child = Command::new(program).args([GENERATE, kind.name, &bytes]).arg(work).stderr(Stdio::inherit()).output();
+    let printed = String::from_utf8(child.expect("a child").stdout).expect("a number");
+    printed.trim().parse().expect("a number")
+}
+
 /// Generates an input, and prints the resource use of each command on it. Returns true if all keep the limit.
 fn measure(kind: &Kind, mb: usize, views: bool, work: &Path) -> bool {
     let (recording, output) = (work.join("recording"), work.join("output"));
     let _ = fs::remove_dir_all(&recording).or_else(|_| fs::remove_file(&recording));
-    let input = (kind.make)(mb * MB);
-    let read = kinds::binary::unpacked_bytes(&input).max(input.len());
+    let read = generate_in_child(kind, mb, work);
     let mut is_kept = true;
     let mut row = |command: &str, usage: &ResourceUse| {
         let rule = 8.0 * read as f64 / MB as f64 + 64.0;
@@ -103,20 +144,8 @@ fn measure(kind: &Kind, mb: usize, views: bool, work: &Path) -> bool {
             usage.seconds
         );
     };
-    if kind.is_own {
-        fs::create_dir(&recording).expect("a folder");
-        let manifest: &[u8] = if kind.file == "recording.json" { &input } else { MANIFEST };
-        fs::write(recording.join("recording.json"), manifest).expect("a manifest");
-        fs::write(recording.join("kmsg.log"), LOG).expect("a log");
-        fs::write(recording.join(kind.file), &input).expect("the input");
-        if kind.file.starts_with("firmware") || kind.file.starts_with("console") {
-            fs::write(recording.join(kind.file.replace(".log", ".idx")), "0 1000\n").expect("an index");
-        }
-    } else if kind.is_pack() {
-        fs::write(&recording, &input).expect("the input");
-    } else {
+    if !kind.is_own && !kind.is_pack() {
         let file = work.join(kind.file);
-        fs::write(&file, &input).expect("the input");
         let import =
             run(&[&["import"], &[&*file.to_string_lossy(), "-o", &recording.to_string_lossy()][..]].concat(), &output);
         row("import", &import);
@@ -124,7 +153,6 @@ fn measure(kind: &Kind, mb: usize, views: bool, work: &Path) -> bool {
             return is_kept;
         }
     }
-    drop(input);
     let recording = recording.to_string_lossy().into_owned();
     row("show --json", &run(&["show", &recording, "--json"], &output));
     let page = work.join("page.html");
