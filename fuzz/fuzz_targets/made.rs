@@ -25,6 +25,8 @@ const NAMES: [&str; 12] = [
 const NUMBERS: [&str; 10] =
     ["0", "1", "7", "80", "4096", "-1", "9223372036854775807", "18446744073709551615", "1e300", "00"];
 
+const HOLES: [&str; 4] = ["n", "t", "T", "w"];
+
 /// Text of a format's lines, and a few of other kinds. In a line, `{n}` is a number, `{t}` and `{T}` are seconds with two and six
 /// digits, and `{w}` is a name.
 pub fn text(u: &mut Unstructured, lines: &[&str]) -> Result<Vec<u8>> {
@@ -50,9 +52,17 @@ fn line(u: &mut Unstructured, line: &str, text: &mut Vec<u8>) -> Result<()> {
     let mut rest = line;
     while let Some((before, after)) = rest.split_once('{') {
         text.extend_from_slice(before.as_bytes());
-        let (hole, after) = after.split_once('}').expect("a hole that ends");
-        text.extend_from_slice(value(u, hole)?.as_bytes());
-        rest = after;
+        // Other braces belong to the format.
+        match after.split_once('}').filter(|(hole, _)| HOLES.contains(hole)) {
+            Some((hole, after)) => {
+                text.extend_from_slice(value(u, hole)?.as_bytes());
+                rest = after;
+            }
+            None => {
+                text.push(b'{');
+                rest = after;
+            }
+        }
     }
     text.extend_from_slice(rest.as_bytes());
     Ok(())
