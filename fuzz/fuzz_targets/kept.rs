@@ -97,7 +97,7 @@ fn lake(notes: &[Vec<u8>]) {
 /// A bench of two variants.
 fn bench() -> Value {
     let stop = Stop { rounds: 3, width: None, budget_ns: None };
-    let plan = Plan { leaves_out: false, variants: 2, warm_ups: 0, stop, seed: 1 };
+    let plan = Plan { leaves_out: false, leaves_out_first: false, variants: 2, warm_ups: 0, stop, seed: 1 };
     let boot = |number: u32| {
         let measured = Measured { total_ns: Some(1_000_000 + i64::from(number)), ..Measured::default() };
         Boot { number, round: Some(number / 2), variant: number as usize % 2, began_ns: 0, measured }
