@@ -34,7 +34,10 @@ fn look(memory: &[u8]) {
     };
     let mut text = String::new();
     let dump = write_image_text(&image, &mut text, &mut read_phys).expect("a string takes all");
-    assert_eq!((dump.records, dump.half_written, dump.malformed), (whole as u64, counts.half_written, counts.malformed));
+    assert_eq!(
+        (dump.records, dump.half_written, dump.malformed),
+        (whole as u64, counts.half_written, counts.malformed)
+    );
     assert!(text.lines().all(|line| line.len() <= MAX_LINE_BYTES && line.starts_with("0x")));
     // Each record is one line, and there are at most six last lines with counts.
     assert!((whole..=whole + 6).contains(&text.lines().count()));
