@@ -4,7 +4,7 @@
 //! fe2b0000.mmc    platform: wait for supplier /syscon@fdc20000/io-domains
 //! cpufreq-dt
 //! ```
-//! A tab stands before the reason. Kernels before 5.11 list devices alone; such a list has nothing that bootscope shows.
+//! A tab stands before the reason. Kernels before 5.11 list devices alone. Only a supplier makes a list recognisable.
 
 use crate::input::records_max;
 use crate::input::text::{Lines, lossy};

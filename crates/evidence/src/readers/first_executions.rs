@@ -46,8 +46,8 @@ impl Reader for Files {
     fn read<'f>(&'f mut self, found: &mut Found<'f>, timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
         let file = self.file.as_ref()?;
         let run = Rc::new(read(&file.name, &file.bytes, &mut timeline.diagnostics));
-        let programs = found.lists.programs.clone();
-        *found.stages = regions::outside_programs(regions::regions(&run), &run, &programs);
+        let stages = regions::outside_programs(regions::regions(&run), &run, &found.lists.programs);
+        *found.stages = stages;
         *found.first_executions = Some(run.clone());
         Some(Box::new(FirstExecutionTrace {
             run,

@@ -3,7 +3,7 @@
 //! Messages after the end mark count, too: the kernel lists what is still missing, with its supplier, seconds after
 //! process 1 has started. Initcalls that returned the error are listed as devices.
 
-use timeline::{Deferral, Ns, Timeline, TrackKind};
+use timeline::{Deferral, DiagnosticKind, Ns, Timeline, TrackKind};
 
 /// A kernel that tries 100 devices 100 times prints fewer.
 const DEFERRALS_MAX: usize = 1 << 14;
@@ -19,13 +19,22 @@ struct Message<'a> {
 
 /// Lists the messages of a boot in order of time. Linear in the number of its messages.
 pub(crate) fn find(timeline: &mut Timeline) {
-    let mut found = Vec::new();
+    let (mut found, mut beyond) = (Vec::new(), 0);
     for mark in timeline.marks.iter().filter(|mark| timeline.tracks.get(mark.track).kind == TrackKind::Console) {
         let text = timeline.names.get(mark.name);
-        if found.len() < DEFERRALS_MAX && message(text).is_some() {
-            found.push((mark.at, mark.name, text.to_owned()));
+        match message(text) {
+            Some(_) if found.len() == DEFERRALS_MAX => beyond += 1,
+            Some(_) => found.push((mark.at, mark.name, text.to_owned())),
+            None => {}
         }
     }
+    timeline.diagnostics.add(
+        DiagnosticKind::EntriesBeyondBound,
+        "the list of deferred probes",
+        beyond,
+        None,
+        String::new,
+    );
     let names = &mut timeline.names;
     let deferrals = found.iter().filter_map(|(at, name, text)| {
         let Message { device, supplier, took, is_pending } = message(text)?;
@@ -99,6 +108,16 @@ mod tests {
         let found: Vec<_> =
             t.deferrals.iter().map(|d| (d.at.0, name(d.device), d.supplier.map(name), d.took)).collect();
         assert_eq!(found, [(20, "1c.usb", None, Some(Ns(6_000))), (30, "2c.phy", Some("3c.pmic"), None)]);
+    }
+
+    #[test]
+    fn messages_beyond_the_bound_are_counted() {
+        let mut t = Timeline::new(TimeBase::Host);
+        let (name, log) = (t.names.intern("i2c 1-0008: deferred probe pending"), t.names.intern("kernel log"));
+        let track = t.tracks.named(log, TrackKind::Console);
+        t.marks.extend((0..).take(DEFERRALS_MAX + 3).map(|at| Mark { at: Ns(at), name, track }));
+        find(&mut t);
+        assert_eq!((t.deferrals.len(), t.diagnostics.count(DiagnosticKind::EntriesBeyondBound)), (DEFERRALS_MAX, 3));
     }
 
     #[test]

@@ -98,10 +98,7 @@ impl Tasks {
                 self.processes.insert(tid, pid);
             }
             let at = value(b" timestamp=").and_then(seconds).and_then(|(ns, ..)| i64::try_from(ns).ok());
-            self.began = match (self.began, at) {
-                (Some(began), Some(at)) => Some(began.min(Ns(at))),
-                (began, at) => began.or(at.map(Ns)),
-            };
+            self.began = self.began.into_iter().chain(at.map(Ns)).min();
             if let (Some(pid), Some(by), Some(at)) = (pid, number(b" ppid="), at) {
                 self.forks.insert(pid, (Ns(at), by));
             }
