@@ -197,8 +197,8 @@ pub struct InitcallLine {
     pub start_ns: i64,
     /// The time from its call to its return.
     pub elapsed_ns: i64,
-    /// The part of it that the boot path spent on its thread: without other threads that it waited for, and without
-    /// what ran beside the path.
+    /// The part of it that the boot path spent on its thread. Threads that it waited for are not in it, nor is time for
+    /// which the boot did not wait.
     #[serde(default)]
     pub path_ns: i64,
     /// The thread that ran it.

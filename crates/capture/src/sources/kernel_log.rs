@@ -33,14 +33,19 @@ pub(crate) fn collect(until: Instant) -> Collected {
     }
     match bounded::read(DEVICES_DEFERRED, DEVICES_MAX_BYTES) {
         Ok(content) => {
-            let file = File::evidence("devices-deferred.txt", content.bytes, DEVICES_DEFERRED);
-            collected.put(file, content.cut);
+            collected.put(devices_deferred(content.bytes), content.cut);
         }
         // The kernel is older than 4.20, or nothing is mounted there.
         Err(e) if e.kind() == ErrorKind::NotFound => {}
         Err(e) => collected.missing(DEVICES_DEFERRED, format!("{e}{}", bounded::root_hint())),
     }
     collected
+}
+
+/// The list of devices. Readers know it by the suppliers in it; without one, it says to people alone what is missing.
+fn devices_deferred(list: Vec<u8>) -> File {
+    let is_evidence = String::from_utf8_lossy(&list).contains("supplier ");
+    File { is_evidence, ..File::evidence("devices-deferred.txt", list, DEVICES_DEFERRED) }
 }
 
 /// Reads records one by one until the log ends.
@@ -78,5 +83,11 @@ mod tests {
         std::fs::write(file.path(), "6,1,0,-;no kernel's").unwrap();
         let until = Instant::now() + std::time::Duration::from_secs(5);
         assert!(records(file.path(), until).is_err() && records(Path::new("/dev/null"), until).is_err());
+    }
+
+    #[test]
+    fn a_list_of_devices_without_suppliers_is_for_people() {
+        assert!(devices_deferred(b"1c.usb\tplatform: wait for supplier /soc/phy\n".to_vec()).is_evidence);
+        assert!(!devices_deferred(b"cpufreq-dt\t\n".to_vec()).is_evidence);
     }
 }
