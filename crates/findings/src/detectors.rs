@@ -35,6 +35,7 @@ mod probe_work;
 mod root_hold;
 mod root_wait;
 mod self_tests;
+mod serial_line;
 mod tick_waits;
 mod timer_setup;
 mod tracer_start;

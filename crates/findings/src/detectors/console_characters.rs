@@ -1,5 +1,6 @@
 //! Printing: the cost of each character on the console.
 
+use super::serial_line::{BAUDS, BITS, at_rate, characters};
 use crate::detector::{Detector, Draft, Left, Part};
 use crate::facts::{Confidence, Figure, Stretch, Value};
 use crate::statistics::quantile;
@@ -15,13 +16,14 @@ pub const DETECTOR: Detector = Detector {
            known, their time is the cost. Else the log says it, by the time from one line to the next where nothing but \
            printing happens. That is so between `calling` and `returned` of an initcall, without the time that the kernel \
            measured for it: the median counts. It is so in a loop that prints a memory map: there lines arrive in bursts, \
-           and the sum over all lines counts. A line has its time stamp and two characters more, CR and LF; the last line of \
+           and the sum over all lines counts. A serial line has one of the usual rates: if a quarter of all lines takes just \
+           the time that their characters need at such a rate, and hardly a line takes less, then the rate is known. A line has its time stamp and two characters more, CR and LF; the last line of \
            a loop has no length of time. Each line then costs so much for each of its characters, and never more than the \
            time to the next line.",
     source: "libguestfs (Jones 2016): about 4 us a character on an emulated UART, 3500 ms become 2500 ms with quiet; Percival \
              2018: _vprintf 3240 ms, most of it drawing the screen anew at each line",
-    threshold: "by a log: 20 initcalls, or 300 characters of one loop, and 1 us or more a character; by functions: 2 % of the \
-                boot",
+    threshold: "by a log: 20 initcalls, 300 characters of one loop, or 40 lines at a serial line's rate, and 1 us or more a \
+                character; by functions: 2 % of the boot",
     price: "all printing goes; at the worst, by functions three tenths of it stay, by initcalls what the slower three \
             quarters of the lines do not prove, by a loop half",
     needs: &[Need::BootPath, Need::Printing],
@@ -46,12 +48,10 @@ const IGNORE_LEVEL: [&str; 2] = ["ignore_loglevel", "printk.ignore_loglevel=1"];
 /// Share of drawing time that is left if only changes are drawn, according to the talk.
 const DRAWN_ANEW: f64 = 0.3;
 
-/// Characters before a line's text: `[    0.260204] `.
-const STAMP: usize = 15;
-/// CR and LF.
-const LINE_END: usize = 2;
 const MIN_INITCALLS: usize = 20;
 const MIN_LOOP_CHARACTERS: usize = 300;
+/// Share of the lines that show a serial line's rate.
+const MIN_AT_RATE: f64 = 0.25;
 const MIN_EACH_NS: f64 = 1_000.0;
 /// A character at 9600 baud takes about a thousandth of a second. A longer time is not a console's.
 const MAX_EACH_NS: f64 = 1_200_000.0;
@@ -112,11 +112,6 @@ fn by_functions(seen: &Seen, functions: &[NameId]) -> Vec<Draft> {
     }]
 }
 
-/// The number of characters that are printed for a line.
-pub(super) fn characters(text: &str) -> usize {
-    text.chars().count() + STAMP + LINE_END
-}
-
 /// Cost of a character, at the worst and most likely.
 #[derive(Clone, Copy)]
 struct Each {
@@ -134,7 +129,7 @@ fn by_lines(seen: &Seen) -> Option<Draft> {
     let text = |line: &Mark| seen.timeline.names.get(line.name);
     let enabled = lines.iter().rposition(|line| is_enabled(text(line)));
     let printed = &lines[enabled.unwrap_or(0)..];
-    let each = by_initcalls(seen, printed).or_else(|| by_loops(seen, &lines))?;
+    let each = by_initcalls(seen, printed).or_else(|| by_rate(seen, printed)).or_else(|| by_loops(seen, &lines))?;
     if !(MIN_EACH_NS..MAX_EACH_NS).contains(&each.ns) || is_faster(seen, printed, each.ns) {
         return None;
     }
@@ -189,6 +184,15 @@ fn by_loops(seen: &Seen, lines: &[Mark]) -> Option<Each> {
     let (count, from, to) = best?;
     let ns = (to - from).0 as f64 / count as f64;
     Some(Each { low_ns: ns / 2.0, ns, within: Some((from, to)) })
+}
+
+/// Uses the usual rates of serial lines: the slowest at which many lines were printed, none much faster.
+fn by_rate(seen: &Seen, lines: &[Mark]) -> Option<Each> {
+    let is_rate =
+        |baud: &u32| at_rate(seen, lines, *baud).is_some_and(|(at, faster)| at >= MIN_AT_RATE && faster <= MAX_FASTER);
+    let baud = BAUDS.into_iter().find(is_rate)?;
+    let ns = 1e9 * BITS / f64::from(baud);
+    Some(Each { low_ns: ns, ns, within: None })
 }
 
 /// True if many lines were printed faster than such a console can.
@@ -480,5 +484,29 @@ mod tests {
         assert_eq!((only.about.as_str(), only.price.likely), ("serial8250_console_write", ms(12)));
         assert!(boot(&writes, 1).is_empty(), "storing a line costs, writing it does not, whatever lines seem to say");
         assert_eq!(boot(&[], 60)[0].about, "vprintk_emit", "of a kernel that logs some of its functions");
+    }
+
+    #[test]
+    fn a_serial_lines_rate_shows_in_lines_that_follow_at_once() {
+        let log = |each_ns: i64, every: usize| {
+            let mut log = Log::linux();
+            log.line("printk: console [ttyAMA10] enabled");
+            log.work("x", ms(5));
+            for number in 0..60 {
+                let text = format!("message {number:035}");
+                log.line(&text);
+                let prints = Ns(60 * each_ns);
+                let works = if number % every == 0 { Ns(100_000) } else { ms(20) };
+                log.step(timeline::SpanKind::Message, &text, "", |log| log.work("x", prints + works));
+            }
+            log.line("Run /sbin/init as init process");
+            log.found_by(&[DETECTOR]).findings
+        };
+        let found = log(86_806, 2);
+        let [only] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(only.figures[1].value, crate::facts::Value::Time(Ns(86_806)));
+        assert!(log(140_000, 2).is_empty(), "no line has this rate");
+        assert!(log(86_806, 10).is_empty(), "few lines follow at once");
+        assert!(log(2_000, 2).is_empty(), "faster than any of these rates");
     }
 }
