@@ -2,9 +2,11 @@
 //!
 //! A kernel prints before it waits, or right after. So the gap behind a message is a row of the boot path, named by the message.
 //! It must not take time from evidence that says more: spans, a trace of the scheduler, or calls. The time behind several messages
-//! from before the kernel's clock ran is no row: any of them may have taken it.
+//! from before the kernel's clock ran is no row: any of them may have taken it. The last of them has it if it says that the kernel
+//! measures a clock. Where stamps are coarse, a gap of one step of the clock is no row either.
 
 use crate::boot::Placing;
+use crate::formats::other_kernels;
 use hashbrown::HashSet;
 use timeline::{NameId, Ns, Phase, SpanKind, SpanRow, Timeline, TrackId, TrackKind};
 
@@ -18,6 +20,7 @@ pub(crate) fn place(boot: &mut Placing<'_>) {
     let init = boot.init();
     let first = boot.first_thread();
     let stood_at = boot.clock_stood_at;
+    let resolution = boot.stamp_resolution;
     let timeline = &mut boot.timeline;
     if !timeline.running.is_empty() || timeline.cpus_followed_until.is_some() {
         return;
@@ -41,7 +44,10 @@ pub(crate) fn place(boot: &mut Placing<'_>) {
         .iter()
         .zip(ends)
         .map(|(&(at, name), until)| (at, before_user_space(at, until), name))
-        .filter(|gap| gap.0 < gap.1 && !elided.contains(&gap.1) && Some(gap.0) != stood_at)
+        .filter(|gap| gap.0 < gap.1 && !elided.contains(&gap.1))
+        .filter(|gap| Some(gap.0) != stood_at || other_kernels::measures_a_clock(timeline.names.get(gap.2)))
+        // The clock may have stepped on between two lines that follow at once. Short ones count as samples of their origins.
+        .filter(|gap| gap.1 - gap.0 > resolution || gap.1 - gap.0 < short)
         .collect();
     for (from, to, message) in gaps {
         let name = if to - from < short { origin(timeline, message) } else { message };

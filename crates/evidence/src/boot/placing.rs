@@ -29,6 +29,8 @@ pub(crate) struct Placing<'f> {
     /// The instant at which several messages stand because the kernel's clock did not run yet. They are in order, but the time that
     /// each took is unknown.
     pub clock_stood_at: Option<Ns>,
+    /// The resolution of the kernel's stamps.
+    pub stamp_resolution: Ns,
     /// The last line of the boot in an imported log that goes on much later.
     pub booted_at: Option<Ns>,
     /// The error of an event's time in the scheduler's evidence.
@@ -84,6 +86,7 @@ impl<'f> Placing<'f> {
             clocks: Clocks::default(),
             kernel_clock_after: Ns::ZERO,
             clock_stood_at: None,
+            stamp_resolution: Ns::ZERO,
             booted_at: None,
             trace_error: Ns::ZERO,
             first_thread: None,

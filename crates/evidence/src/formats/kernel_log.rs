@@ -148,6 +148,21 @@ pub struct KernelLog {
 }
 
 impl KernelLog {
+    /// The resolution of the kernel's stamps: seconds that `dmesg -T` prints, ticks of an old clock, else what a stamp's digits give.
+    pub(crate) fn resolution(&self) -> Ns {
+        const SECOND: Ns = Ns::from_ms(1000);
+        /// The usual lengths of a tick, the longest first.
+        const TICKS: [Ns; 3] = [Ns::from_ms(10), Ns::from_ms(4), Ns::from_ms(1)];
+        const MIN_STAMPS: usize = 20;
+        if self.logger == Some(DMESG_T) {
+            return SECOND;
+        }
+        let stamps = || self.lines.iter().filter_map(|line| line.stamp).filter(|stamp| *stamp > Ns::ZERO);
+        let is_enough = stamps().take(MIN_STAMPS).count() == MIN_STAMPS;
+        let is_multiple = |tick: &Ns| stamps().all(|stamp| stamp.0 % tick.0 == 0);
+        [SECOND].into_iter().chain(TICKS).find(|tick| is_enough && is_multiple(tick)).unwrap_or(Ns::from_us(1))
+    }
+
     /// Reads a file of `/dev/kmsg` records, if its first line that is not a comment is one; any
     /// other text as lines of a console or of dmesg.
     ///

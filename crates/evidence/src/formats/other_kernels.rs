@@ -137,6 +137,12 @@ pub(crate) fn mounts_root(text: &str) -> bool {
     words.into_iter().any(|(begin, inside)| text.starts_with(begin) && text.contains(inside))
 }
 
+/// True if a kernel says that it measures a clock's rate, before its own clock runs.
+pub(crate) fn measures_a_clock(text: &str) -> bool {
+    const WORDS: [&str; 3] = ["Calibrating TSC", "Calibrating delay loop", "alibrating timer"];
+    WORDS.iter().any(|words| text.contains(words))
+}
+
 /// The system whose kernel prints this.
 pub(crate) fn system(text: &str) -> Option<Os> {
     of(text).map(|system| (system.os)())

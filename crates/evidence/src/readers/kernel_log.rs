@@ -357,6 +357,7 @@ impl Evidence for Messages<'_> {
                 boot.clocks.printk = Some(sharper);
             }
         }
+        boot.stamp_resolution = log.resolution();
         let clock = boot.clocks.printk.clone();
         let places = Places { log, arrivals: &arrivals, clock: clock.as_ref(), is_imported: is_pasted(boot) };
         messages(file, &places, from.unwrap_or_default(), boot);

@@ -1,6 +1,6 @@
 //! Logs that people pasted, with the answer that is known of each: the longest gap, and where process 1 began.
 
-use super::imports::{imported, phase_rows};
+use super::imports::{imported, imported_texts, phase_rows};
 use analysis::{Groups, boot_path, phases, tables, total};
 use timeline::{EndEvidence, Ns, Timeline};
 
@@ -83,4 +83,41 @@ fn time_behind_several_messages_from_before_the_clock_is_no_row_of_the_last() {
     // Its first stamp other than 0.000000 is 0.413013, behind four messages with that one.
     assert_eq!(first.start.0 / 1000, 413_013);
     assert_eq!(phases(&timeline)[0].start, Ns::ZERO, "the early kernel begins with them");
+}
+
+#[test]
+fn one_step_of_a_coarse_clock_is_no_gap() {
+    let kernel = |stamps: &[&str]| {
+        let lines: String = stamps.iter().enumerate().map(|(n, at)| format!("{at} a{n}: line\n")).collect();
+        imported_texts(&[("a.log", &format!("{} Linux version 6.12.1 (a@b)\n{lines}", stamps[0]))])
+    };
+    let gaps = |timeline: &Timeline| {
+        let spans = timeline.spans.iter().map(|(_, span)| span);
+        let gaps = spans.filter(|span| span.kind == timeline::SpanKind::Message && span.length() >= Ns::from_ms(500));
+        gaps.map(|span| (timeline.names.get(span.name).to_owned(), span.length().0 / 1_000_000)).collect::<Vec<_>>()
+    };
+    let at = |second: u32| format!("[Tue Jan 20 10:17:{second:02} 2026]");
+    let texts = [at(44), at(44), at(45), at(45), at(48), at(48)];
+    let seconds = kernel(&texts.each_ref().map(String::as_str));
+    assert_eq!(gaps(&seconds), [("a3: line".to_owned(), 3000)], "the step from 44 to 45 may be no wait");
+    // FreeBSD's form of whole seconds, and the ticks of an old kernel, by the stamps alone.
+    let ticks: Vec<String> = (0..30).map(|n| format!("[{:12.6}]", f64::from(n / 3) * 0.01)).collect();
+    let ticks = kernel(&ticks.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(phases(&ticks).iter().all(|phase| phase.error >= Ns::from_ms(10)), "{:?}", phase_rows(&ticks));
+}
+
+#[test]
+fn a_kernel_that_measures_a_clock_before_its_own_runs_takes_the_time() {
+    let log = |last: &str| {
+        let text = format!(
+            "[    0.000000] Info: [libkvmplat] <setup.c @  468> Entering from KVM (x86).\n\
+             [    0.000000] Info: [libkvmplat] <setup.c @  470> more\n[    0.000000] {last}\n\
+             [    0.100002] Info: [libkvmplat] <tscclock.c @  275> Clock source: TSC\n\
+             [    0.110000] Info: [libukboot] <boot.c @  236> Calling main(1, ['a'])\n"
+        );
+        longest_row(&imported_texts(&[("a.log", &text)]))
+    };
+    let calibrates = "Info: [libkvmplat] <tscclock.c @  254> Calibrating TSC clock against i8254 timer";
+    assert_eq!(log(calibrates), (format!("after “{calibrates}”"), 100_002));
+    assert_eq!(log("Info: [libkvmplat] <setup.c @  471> other").0, "(kernel)");
 }

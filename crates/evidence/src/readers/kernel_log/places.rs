@@ -2,9 +2,12 @@
 
 use crate::boot::Placing;
 use crate::boot::clocks::log_ticks;
-use crate::formats::kernel_log::{DMESG_T, KernelLog, Line};
+use crate::formats::kernel_log::{KernelLog, Line};
 use crate::readers::kernel_log::arrivals::Arrivals;
 use timeline::{Clock, Ns, RateSource};
+
+/// The error of a phase is at least this.
+const SHORTEST_ERROR: Ns = Ns::from_us(500);
 
 /// A log and what its stamps count from.
 pub(super) struct Places<'a> {
@@ -59,7 +62,6 @@ impl Places<'_> {
             RateSource::FirstInstruction => Ns(stamp.0 / 5),
             _ => Ns::ZERO,
         };
-        let resolution = if self.log.logger == Some(DMESG_T) { Ns::from_ms(1000) } else { Ns::from_us(500) };
-        clock.residual.max(resolution) + lost
+        clock.residual.max(SHORTEST_ERROR).max(boot.stamp_resolution) + lost
     }
 }
