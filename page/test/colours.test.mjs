@@ -1,5 +1,6 @@
 // Text on the fills of charts is readable in both themes: a contrast of 4.5 or more (WCAG AA).
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import test from "node:test";
 import { load } from "./bundle.mjs";
 
@@ -43,6 +44,11 @@ test("a phase has the colour of its name, in every boot", () => {
         const apart = ["VMM: exec", "firmware", "loader", "early kernel", "initcalls: all levels", "hand-over", "process 1"];
         assert.equal(new Set(apart.map(of)).size, apart.length);
     }
+});
+
+test("pictures and the terminal's screen have the page's colours of phases", async () => {
+    const colours = JSON.parse(await readFile(new URL("phase-colours.json", import.meta.url), "utf8"));
+    for (const [name, colour] of Object.entries(colours)) assert.equal(phaseColour(LIGHT, name), colour, name);
 });
 
 /** A colour as an eye without green cones sees it (Machado, Oliveira and Fernandes, 2009). */

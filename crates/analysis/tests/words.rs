@@ -134,6 +134,7 @@ const READ: &[(&str, &str)] = &[
     ("report/export/tslog.rs", "functions of FreeBSD's"),
     ("report/fit.rs", "the options and units of a document"),
     ("report/history.rs", "metrics as the user names them"),
+    ("report/phase_colour.rs", "phases of any boot, to colour them: it decides nothing"),
     ("report/row_explanations.rs", "rows, to say what they are: it decides nothing"),
     ("report/lab/amount.rs", "functions of the reference kernel"),
     ("report/lake/mod.rs", "the schema of a document"),
@@ -158,6 +159,7 @@ const READ: &[(&str, &str)] = &[
     ("cli/trial/page.rs", "the heading that its own page has above what users write"),
     ("cli/variants.rs", "a command line, and what its parser says"),
     ("cli/view.rs", "the path of a request"),
+    ("cli/view/screen.rs", "the kind of the terminal"),
     ("cli/view/http.rs", "methods and headers of HTTP"),
 ];
 

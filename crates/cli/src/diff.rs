@@ -62,11 +62,9 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
             "the times of one recording are in ticks, and nobody knows how long one is: import it with --tsc-frequency"
         );
     }
-    let same = same_inputs(&before, &after);
-    let how_differs = how_differs(&before, &after);
     let names = [&args.before, &args.after].map(|path| path.display().to_string());
     let diff = match args.dither {
-        None => compared((&names[0], &before), (&names[1], &after), same)?,
+        None => between((&names[0], &before), (&names[1], &after))?,
         Some(boots) => {
             let mut watcher = Watcher::new(output)?;
             let scratch = recording::private_folder().context("cannot make a folder for the boots")?;
@@ -75,17 +73,22 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
             };
             let [(before, of_before), (after, of_after)] = [boot("before", &args.before)?, boot("after", &args.after)?];
             watcher.clear();
-            let first = compared((&names[0], &before), (&names[1], &after), same)?;
+            let first = between((&names[0], &before), (&names[1], &after))?;
             first.dithered(&of_before, &of_after)
         }
     };
-    let diff = Diff { how_differs, ..diff };
     if output.json {
         output.document(&diff)?;
     } else {
         output.text(&diff.text(output.layout(args.top)))?;
     }
     Ok(Done::Well)
+}
+
+/// Compares two open recordings, and how they were run.
+pub fn between(before: (&str, &OpenedBoot), after: (&str, &OpenedBoot)) -> anyhow::Result<Diff> {
+    let diff = compared(before, after, same_inputs(before.1, after.1))?;
+    Ok(Diff { how_differs: how_differs(before.1, after.1), ..diff })
 }
 
 /// Boots again as recorded, with dummy arguments, into a folder. Returns the first of these boots, and its differences

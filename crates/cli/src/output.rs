@@ -70,6 +70,11 @@ impl Output {
         Output { json: args.json, quiet: args.quiet, verbose: args.verbose, style }
     }
 
+    /// True if the output may have colours.
+    pub fn has_colours(&self) -> bool {
+        self.style == Style::Colour
+    }
+
     /// The layout of tables, with `top` rows each.
     pub fn layout(&self, top: usize) -> Layout {
         let terminal = stdout().is_terminal();

@@ -10,6 +10,7 @@
 
 mod connections;
 mod http;
+mod screen;
 
 use crate::output::Output;
 use crate::report::{open_all, with_boots};
@@ -40,10 +41,10 @@ const CLIENT_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// The suffix that the page appends to its own path to post a question about savings.
 const WHAT_IF: &str = "what-if";
 
-/// Show recordings in a browser: the page that report writes, from memory
+/// Show recordings in a browser: the page that report writes, from memory; or on this terminal
 ///
 /// view serves the page on 127.0.0.1 alone, prints its address, and opens a browser. Ctrl-C ends it. What-if asks this program,
-/// which works as bootscope what-if does.
+/// which works as bootscope what-if does. With --tui, a screen of the terminal shows the boot path, rows, findings and console.
 #[derive(clap::Args)]
 pub struct Args {
     /// A recording (folder or packed file), or two to eight to compare
@@ -51,6 +52,9 @@ pub struct Args {
     recordings: Vec<PathBuf>,
     #[command(flatten)]
     up_to: UpToArgs,
+    /// Show the boot on this terminal, by keyboard (? lists the keys)
+    #[arg(long, conflicts_with_all = ["no_browser", "port"])]
+    tui: bool,
     /// Print the address and open no browser
     #[arg(long)]
     no_browser: bool,
@@ -63,6 +67,9 @@ pub struct Args {
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if let Some(bench) = args.recordings.iter().find(|path| benches::is_bench(path)) {
         bail!("{} is a bench: bootscope report writes its page", bench.display());
+    }
+    if args.tui {
+        return screen::show(args, output);
     }
     let boots = open_all(&args.recordings, &args.up_to.milestone())?;
     let page = with_boots(&args.recordings, &boots, output, |boots| {

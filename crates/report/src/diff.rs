@@ -169,7 +169,8 @@ pub struct DiffRow {
 }
 
 impl DiffRow {
-    fn change(&self) -> i64 {
+    /// The change; a row that only one boot has counts as 0 in the other.
+    pub fn change(&self) -> i64 {
         self.change_ns.unwrap_or_else(|| self.after_ns.unwrap_or(0) - self.before_ns.unwrap_or(0))
     }
 }
@@ -331,11 +332,18 @@ impl Diff {
             && self.paths.is_empty()
     }
 
-    pub fn text(&self, layout: Layout) -> String {
+    /// The lines before the tables: what differs in how they were run, the totals, and what is not comparable.
+    pub fn heading(&self, layout: Layout) -> String {
         let layout = Layout { unit: Unit::named(&self.before.unit), ..layout };
         let mut out = String::new();
         self.before_the_figures(layout, &mut out);
         self.totals(layout, &mut out);
+        out
+    }
+
+    pub fn text(&self, layout: Layout) -> String {
+        let mut out = self.heading(layout);
+        let layout = Layout { unit: Unit::named(&self.before.unit), ..layout };
         if self.counts_differ() {
             return out;
         }
@@ -361,7 +369,7 @@ impl Diff {
     }
 
     /// True if one boot counts instructions and the other time: no figure of one is comparable with one of the other.
-    fn counts_differ(&self) -> bool {
+    pub fn counts_differ(&self) -> bool {
         self.before.unit != self.after.unit
     }
 

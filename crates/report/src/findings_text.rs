@@ -16,22 +16,9 @@ impl Findings {
         let mut out = String::new();
         for finding in &self.findings {
             finding.head(layout, &mut out);
-            let say = |label: &str, text: &str, out: &mut String| {
-                paragraph(&harmless(text), &format!("    {label:<9} "), layout, out);
-            };
-            say("saves", &finding.saves(self.total_ns, unit), &mut out);
-            say("evidence", &finding.evidence_text(layout), &mut out);
-            for purpose in finding.purposes(unit) {
-                say("", &purpose, &mut out);
+            for (label, text) in finding.paragraphs(self.total_ns, unit) {
+                paragraph(&harmless(&text), &format!("    {label:<9} "), layout, &mut out);
             }
-            say("remedy", &finding.remedy, &mut out);
-            for change in &finding.changes {
-                say("to try", &change.text(), &mut out);
-            }
-            if let Some(tried) = &finding.tried {
-                say("tried", &tried.text(unit), &mut out);
-            }
-            say("rule", &format!("{} ({})", finding.id, finding.seed), &mut out);
             out.push('\n');
         }
         self.found.text(&self.findings, layout, &mut out);
@@ -126,8 +113,18 @@ impl Finding {
         paragraph(&harmless(&self.title), &price, layout, out);
     }
 
+    /// The paragraphs below the title, each with its label: what it saves, its evidence, its remedy.
+    pub fn paragraphs(&self, total_ns: i64, unit: Unit) -> Vec<(&'static str, String)> {
+        let purposes = self.purposes(unit).map(|purpose| ("", purpose));
+        let changes = self.changes.iter().map(|change| ("to try", change.text()));
+        let tried = self.tried.iter().map(|tried| ("tried", tried.text(unit)));
+        let evidence = [("saves", self.saves(total_ns, unit)), ("evidence", self.evidence_text(unit))];
+        let all = evidence.into_iter().chain(purposes).chain([("remedy", self.remedy.clone())]);
+        all.chain(changes).chain(tried).chain([("rule", format!("{} ({})", self.id, self.seed))]).collect()
+    }
+
     /// The price that a finding's first line begins with.
-    pub(crate) fn price(&self, unit: Unit) -> String {
+    pub fn price(&self, unit: Unit) -> String {
         let up_to = if self.is_at_best() { "up to " } else { "" };
         format!("{up_to}{}", unit.show(Ns(self.cost_ns)))
     }
@@ -150,10 +147,16 @@ impl Finding {
         self.cost_ns == self.cost_high_ns && self.cost_low_ns < self.cost_high_ns / 2
     }
 
-    fn evidence_text(&self, layout: Layout) -> String {
+    fn evidence_text(&self, unit: Unit) -> String {
         const SHOWN: usize = 3;
         let span = |e: &FindingEvidence| {
-            format!("{} {} at {} on {}", e.name, layout.time(e.end_ns - e.start_ns), layout.time(e.start_ns), e.track)
+            format!(
+                "{} {} at {} on {}",
+                e.name,
+                unit.show(Ns(e.end_ns - e.start_ns)),
+                unit.show(Ns(e.start_ns)),
+                e.track
+            )
         };
         let shown: Vec<String> = self.evidence.iter().take(SHOWN).map(span).collect();
         let all = self.evidence_count;

@@ -192,7 +192,7 @@ impl Boot<'_> {
     }
 
     /// The text of a label, made harmless.
-    pub(crate) fn text(&self, label: Label) -> String {
+    pub fn text(&self, label: Label) -> String {
         let name = |id| self.timeline.names.get(id);
         let text = match label {
             Label::Span(n, d) if d.is_empty() => name(n).to_owned(),

@@ -22,6 +22,7 @@ mod findings_text;
 mod fit;
 mod history;
 mod html;
+mod kernel_log;
 mod lab;
 mod lake;
 mod lanes;
@@ -32,6 +33,8 @@ mod overview;
 pub mod page;
 mod paragraph;
 mod past_tries;
+mod phase_colour;
+mod places;
 mod plot;
 mod processes;
 mod row_explanations;
@@ -69,15 +72,19 @@ pub use findings_text::explain;
 pub use fit::{Fit, FitRecording, FitRow, Predicted};
 pub use history::{LevelChange, Median, PastBenches, SCHEMA as HISTORY_SCHEMA};
 pub use html::{Asks, page};
+pub use kernel_log::kernel_log;
 pub use lab::{Lab, LabAdded, LabAmount, LabBlame, LabBoot, LabCheck, LabFigure, LabTrial};
 pub use lake::{
     LakeBoot, LakeCell, LakeKind, LakeMissing, LakeOutlier, LakePage, LakePageError, LakeRegression, LakeRow,
     LakeSaving, lake_page,
 };
+pub use lanes::{Label, Slice};
 pub use layout::{Cutoff, Layout};
 pub use ledger::{Ledger, LedgerPart, LedgerStep, StandsFor, State, StepKind};
 pub use milestones::milestones;
 pub use page::{ConsoleLine, PageBoot};
+pub use paragraph::paragraph;
+pub use phase_colour::{phase_colour, phase_tone};
 pub use processes::processes;
 pub use schemas::schemas;
 pub use silences_document::{SilenceLine, SilencesLine, SilentEntry, SilentIn, SilentMoment, SilentWhere};
@@ -86,7 +93,7 @@ pub use summary::{
     SampledEventLines, SampledLine, SampledLines, SampledOnKind, SampledTrackLine, Summary, summarize,
 };
 pub use terminal::{all_threads, calls, details, functions, headline, initcalls, rows, show};
-pub use text::{Style, harmless, harmless_bytes, json, write_json};
+pub use text::{Style, cut, harmless, harmless_bytes, json, write_json};
 pub use trial::{ProofLine, Proofs, Together};
 pub use trials_page::{PROOFS_NOTES, proofs_page};
 pub use units::units;

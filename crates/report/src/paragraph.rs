@@ -5,7 +5,7 @@ use crate::text::width;
 use std::fmt::Write;
 
 /// Writes text broken at spaces. `first` stands before it; the following lines are indented by its width.
-pub(crate) fn paragraph(text: &str, first: &str, layout: Layout, out: &mut String) {
+pub fn paragraph(text: &str, first: &str, layout: Layout, out: &mut String) {
     let indent = width(first);
     let room = layout.width.saturating_sub(indent).max(20);
     let mut line = String::new();

@@ -14,9 +14,9 @@ pub(crate) fn width(text: &str) -> usize {
 }
 
 /// Harmless text cut to `columns`; `…` marks the cut. Combining marks without width are cut too.
-pub(crate) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
+pub fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     let max_chars = columns.saturating_mul(4);
-    if width(text) <= columns && text.chars().nth(max_chars).is_none() {
+    if text.chars().nth(max_chars).is_none() && width(text) <= columns {
         return Cow::Borrowed(text);
     }
     let mut taken = 0;

@@ -7,4 +7,5 @@ mod ledger;
 mod otlp;
 mod page_what_if;
 mod sums;
+mod terminal_view;
 mod view;

@@ -12,7 +12,7 @@ use timeline::{Ns, SpanId, TrackId, TrackKind};
 impl Boot<'_> {
     /// The boot path as nested slices: neighbouring stretches share the slice of a common frame. The time is linear in
     /// the slices, because only the changed part of a stack is visited.
-    pub(crate) fn path_slices(&self) -> Vec<Slice> {
+    pub fn path_slices(&self) -> Vec<Slice> {
         let mut drawn = Stacks { boot: self, slices: Vec::new(), open: Vec::new(), chain: Vec::new(), leaf: None };
         let mut end = Ns::ZERO;
         for stay in self.stays.iter() {
