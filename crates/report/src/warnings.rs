@@ -124,6 +124,12 @@ fn sentence(warning: &Warning, unit: Unit) -> String {
              lines as they arrive, or paste the journal (`journalctl -b -o short-monotonic`)",
             show(*at_least)
         ),
+        Warning::LogWithoutBoot { from } => format!(
+            "no line of this log shows that the kernel boots: its first line comes {} after the kernel's start, and the messages of \
+             the boot are gone. The rows are of a running system. Take the log of the boot from the journal (`journalctl -k -b`) \
+             or from /var/log/dmesg, or give the kernel a larger buffer (log_buf_len=16M)",
+            show(*from)
+        ),
         Warning::LogPartMissing { from, to } => format!(
             "a part of the log is missing, from {}{}: what ran then is not known",
             show(*from),
@@ -274,6 +280,12 @@ mod tests {
                 "user space waited for at least 13.0 s for this job: A start job is running for wlan0. Its lines have no times, \
                  so the total lacks that; stamp the lines as they arrive, or paste the journal (`journalctl -b -o \
                  short-monotonic`)",
+            ),
+            (
+                Warning::LogWithoutBoot { from: Ns::from_ms(26_742_000) },
+                "no line of this log shows that the kernel boots: its first line comes 26742 s after the kernel's start, and the \
+                 messages of the boot are gone. The rows are of a running system. Take the log of the boot from the journal \
+                 (`journalctl -k -b`) or from /var/log/dmesg, or give the kernel a larger buffer (log_buf_len=16M)",
             ),
             (
                 Warning::EndMarkWithoutTime,

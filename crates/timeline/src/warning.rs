@@ -187,6 +187,11 @@ pub enum Warning {
         /// Its longest time that was reported. It may have run on.
         at_least: Ns,
     },
+    /// The messages of the boot are gone from the log: no line shows that the kernel boots.
+    LogWithoutBoot {
+        /// The time of its first line, since the zero of the kernel's clock.
+        from: Ns,
+    },
     /// A part is missing in the middle of the log.
     LogPartMissing {
         /// The start of the gap, since the log's first record.
@@ -208,6 +213,7 @@ impl Warning {
             Warning::FileCut { .. } => "file-cut",
             Warning::FileTooLarge { .. } => "file-too-large",
             Warning::JobWithoutTime { .. } => "job-without-time",
+            Warning::LogWithoutBoot { .. } => "log-without-boot",
             Warning::TraceInTicks => "trace-in-ticks",
             Warning::LogInTicks => "log-in-ticks",
             Warning::LogRateContradicted { .. } => "log-rate-contradicted",
@@ -244,7 +250,8 @@ impl Warning {
             | Warning::ProcessTableAlone { .. }
             | Warning::LogRecordsDropped { .. }
             | Warning::LogBufferFull { .. }
-            | Warning::JobWithoutTime { .. } => Some(Figures::Total),
+            | Warning::JobWithoutTime { .. }
+            | Warning::LogWithoutBoot { .. } => Some(Figures::Total),
         }
     }
 }

@@ -178,3 +178,14 @@ fn systems_that_stamp_their_own_lines() {
     let zephyr = "*** Booting Zephyr OS build v4.4.0 ***\n[00:00:00.010,000] <inf> demo: up\n[00:00:01.110,000] <inf> demo: run\n";
     assert_eq!(end(zephyr).0, 1110);
 }
+
+#[test]
+fn a_log_whose_boot_is_gone_says_so() {
+    let later = |from: u32| {
+        let lines: String = (from..from + 9).map(|at| format!("[{at:5}.000000] usb 1-{at}: new device\n")).collect();
+        log(&lines).warnings
+    };
+    assert_eq!(later(26_742), [Warning::LogWithoutBoot { from: Ns::from_ms(26_742_000) }]);
+    assert_eq!(later(12), [], "a boot whose first messages are gone");
+    assert_eq!(log("[   75.000000] usb 1-1: new\n[   76.000000] Run /init as init process\n").warnings, []);
+}

@@ -230,6 +230,20 @@ mod tests {
     }
 
     #[test]
+    fn a_link_of_pcie_and_power_resources_are_no_network() {
+        for (line, cause) in [
+            ("brcm-pcie 1000110000.pcie: link up, 5.0 GT/s PCIe x1 (!SSC)", "for a PCIe link to train"),
+            ("rockchip-dw-pcie 3c0000000.pcie: PCIe Gen.3 x4 link up", "for a PCIe link to train"),
+            ("r8169 0000:01:00.0 eth0: Link is Up - 1Gbps/Full", "for a network link"),
+            ("ACPI: \\_TZ_.FN00: New power resource", "for methods of the firmware's ACPI tables"),
+        ] {
+            let found = boot(&[("a", 500), (line, 1), ("Run /sbin/init as init process", 1)]).found_by(&[DETECTOR]);
+            let [only] = &found.findings[..] else { panic!("{found:?}") };
+            assert_eq!(only.figures[0].of, cause, "{line}");
+        }
+    }
+
+    #[test]
     fn gaps_with_one_cause_are_one_finding() {
         let log = boot(&[
             ("a", 8500),

@@ -14,12 +14,14 @@ use crate::readers::kernel_log::ends;
 use crate::readers::kernel_log::places::Places;
 use crate::readers::kernel_log::speakers;
 use guest_init::cpio::ROOT_PATH;
-use timeline::{EndEvidence, Milestone, MilestoneKind, Ns, Phase, SpanKind, Timeline, TrackKind};
+use timeline::{EndEvidence, Milestone, MilestoneKind, Ns, Phase, SpanKind, Timeline, TrackKind, Warning};
 
 /// A kernel's clock is 0 at most this long after its first instruction, where it is not unpacked slowly.
 const CLOCK_LATE: Ns = Ns::from_ms(100);
 /// A log whose first line has a later stamp has lost its beginning.
 const BEGINNING_MAX: Ns = Ns::from_ms(1000);
+/// A log that begins this late, without a line of a boot, is a running system's.
+const RUNNING_MIN: Ns = Ns::from_ms(60_000);
 /// A kernel whose first line has a later stamp counts from power-on.
 const FIRST_LINE_MAX: Ns = Ns::from_ms(100);
 
@@ -86,6 +88,9 @@ fn kernel_begins(places: &Places<'_>, from: u32, boot: &mut Placing<'_>) {
         return kernel_speaks(places, from, boot);
     };
     if places.is_imported && is_of_a_running_system(places, line) {
+        if at >= RUNNING_MIN {
+            boot.timeline.warnings.push(Warning::LogWithoutBoot { from: at });
+        }
         return;
     }
     boot.timeline.boundary(Phase::EarlyKernel, at, places.error(line, boot), &evidence(log, line));

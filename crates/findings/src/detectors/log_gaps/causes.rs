@@ -154,6 +154,12 @@ pub(super) const CAUSES: &[Cause] = &[
         &[],
     ),
     cause(
+        &[&["pcie", "link up"], &["pcie", "Link up"], &["PCIe", "link up"], &["PCIe", "Link up"]],
+        "for a PCIe link to train",
+        "let the driver of the host bridge probe asynchronously, or take slots without a device out of the device tree",
+        &[],
+    ),
+    cause(
         &[&["Link is Up"], &["link becomes ready"], &["NIC Link is Up"], &["link up"], &["carrier acquired"]],
         "for a network link",
         "a link's negotiation takes 1 to 3 s: begin it earlier, or do not wait for it before the root is mounted",
@@ -258,6 +264,8 @@ pub(super) const CAUSES: &[Cause] = &[
             &["ACPI: Dynamic OEM Table Load"],
             &["ACPI: Interpreter enabled"],
             &["ACPI: EC: "],
+            &["ACPI: ", "ew power resource"],
+            &["Low-power S0 idle used"],
             &["ACPI: PCI Root Bridge"],
             &["ACPI Error"],
             &["ACPI BIOS Error"],
