@@ -13,7 +13,7 @@ use crate::groups::{Groups, Place, any_matches};
 use crate::phases::Phase;
 use crate::stretch::StretchKind;
 use hashbrown::HashMap;
-use timeline::{NameId, NodeId, Ns, SpanId, SpanKind, Timeline, TrackId};
+use timeline::{NameId, NodeId, Ns, SpanId, SpanKind, Spans, Timeline, TrackId};
 
 /// The row for a stretch: a [`Base`] by its number, and how the time passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -87,7 +87,7 @@ pub struct Charger<'a> {
     /// The name and detail of each span, as an index into `functions`.
     pub function: Vec<u32>,
     /// The surroundings of each span.
-    around: Vec<Around>,
+    around: Vec<SpanAround>,
     /// The base of each track as a blamed thread, and the rule for it.
     thread: Vec<(Option<u32>, BaseId)>,
     /// The name and detail of each path of the profile, as an index into `functions`.
@@ -109,6 +109,52 @@ pub struct Around {
     delay: Option<(Thing, NameId)>,
     /// True if the recording itself caused it.
     recording: bool,
+}
+
+/// [`Around`] of a span, which has only spans around it. A boot has millions of spans, so each thing is its span's
+/// number: the base and the name are looked up. [`NONE`] stands for no span.
+#[derive(Clone, Copy)]
+struct SpanAround {
+    earner: u32,
+    /// The rule of the earner.
+    rule: u32,
+    here: u32,
+    delay: u32,
+    is_work: bool,
+    recording: bool,
+}
+
+const NONE: u32 = u32::MAX;
+
+impl SpanAround {
+    fn new(around: &Around) -> SpanAround {
+        let number = |thing: Option<Thing>| match thing.map(|thing| thing.by) {
+            Some(Doer::Span(span)) => span.0,
+            _ => NONE,
+        };
+        SpanAround {
+            earner: number(around.earner.map(|(thing, _)| thing)),
+            rule: around.earner.map_or(0, |(_, rule)| rule),
+            here: number(around.here),
+            delay: number(around.delay.map(|(thing, _)| thing)),
+            is_work: around.is_work,
+            recording: around.recording,
+        }
+    }
+
+    /// The whole surroundings. `base` has the base of each span.
+    fn whole(self, spans: &Spans, base: &[u32]) -> Around {
+        let thing = |number: u32| {
+            (number != NONE).then(|| Thing { base: base[number as usize], by: Doer::Span(SpanId(number)) })
+        };
+        Around {
+            earner: thing(self.earner).map(|thing| (thing, self.rule)),
+            here: thing(self.here),
+            is_work: self.is_work,
+            delay: thing(self.delay).map(|thing| (thing, spans.get(SpanId(self.delay)).name)),
+            recording: self.recording,
+        }
+    }
 }
 
 /// A thing that takes time: its base, and which instance of that base.
@@ -167,13 +213,15 @@ impl<'a> Charger<'a> {
         };
         let mut base = Vec::with_capacity(count);
         let mut function = Vec::with_capacity(count);
-        let mut around: Vec<Around> = Vec::with_capacity(count);
+        let mut around: Vec<SpanAround> = Vec::with_capacity(count);
         for (id, row) in timeline.spans.iter() {
             let no = functions.number((row.name, row.detail));
             let role = role_of(no, row.kind, row.name, row.detail);
-            let outer = timeline.spans.parent(id).map_or_else(Around::default, |p| around[p.0 as usize]);
+            let outer = timeline.spans.parent(id).map(|p| around[p.0 as usize].whole(&timeline.spans, &base));
+            let outer = outer.unwrap_or_default();
             let base_no = bases.number(own_base((row.kind, row.name, row.detail), role, groups));
-            around.push(outer.and(Thing { base: base_no, by: Doer::Span(id) }, row.name, role, groups));
+            let whole = outer.and(Thing { base: base_no, by: Doer::Span(id) }, row.name, role, groups);
+            around.push(SpanAround::new(&whole));
             base.push(base_no);
             function.push(no);
         }
@@ -274,7 +322,8 @@ impl<'a> Charger<'a> {
 
     /// Returns the surroundings of a place in a span. Many places share them.
     pub fn around(&self, span: Option<SpanId>) -> Around {
-        span.map_or_else(Around::default, |s| self.around[s.0 as usize])
+        let around = span.map(|span| self.around[span.0 as usize].whole(&self.timeline.spans, &self.base));
+        around.unwrap_or_default()
     }
 
     /// Returns the surroundings one call further in, where the call is too short to be a span.

@@ -388,23 +388,27 @@ fn share(part: Ns, whole: Ns) -> f64 {
 /// Pairs of numbers. Most left numbers have only one right number.
 #[derive(Default)]
 struct Pairs {
-    first: Vec<Option<u32>>,
+    /// The first right number of each left one, or [`Pairs::NONE`].
+    first: Vec<u32>,
     further: HashSet<(u32, u32)>,
 }
 
 impl Pairs {
+    /// A right number that no pair has: there are fewer rows, tracks and paths.
+    const NONE: u32 = u32::MAX;
+
     /// Adds a pair. Returns true if it is new.
     fn add(&mut self, left: u32, right: u32) -> bool {
         let at = left as usize;
         if at >= self.first.len() {
-            self.first.resize(at + 1, None);
+            self.first.resize(at + 1, Pairs::NONE);
         }
         match self.first[at] {
-            None => {
-                self.first[at] = Some(right);
+            Pairs::NONE => {
+                self.first[at] = right;
                 true
             }
-            Some(first) => first != right && self.further.insert((left, right)),
+            first => first != right && self.further.insert((left, right)),
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Memory follows the input: each kind of dense input is read and analysed within a bound on the bytes allocated at one
-//! time.
+//! time. The kinds with the largest views are also shown, as JSON and as a page.
 //!
 //! The allocator counts the bytes, so that a figure is the same in each run.
 
@@ -9,8 +9,10 @@ mod kinds;
 use analysis::{Groups, Stays};
 use kinds::{Kind, LOG, MANIFEST};
 use recording::Recording;
+use report::{Asks, PageBoot, Summary};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs;
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 const MB: usize = 1 << 20;
@@ -19,6 +21,18 @@ const INPUT_BYTES: usize = 2 * MB;
 /// The rule is 8 times the input and 64 MB; the rest of that is for views.
 const BYTES_EACH: usize = 8;
 const BYTES_SMALL: usize = 40 * MB;
+/// The kinds whose views take most, and the sizes to show: for the small one, the bounds on rows matter, for the large
+/// one, the memory of each record.
+const SHOWN: [&str; 5] = [
+    "kernel log: records, different",
+    "TSLOG: calls never left",
+    "uftrace: calls never left",
+    "bootchart: taskstats",
+    "perf.data: addresses",
+];
+const SHOWN_BYTES: [usize; 2] = [MB, 6 * MB];
+/// The rule has 64 MB. The program itself and gaps between allocations take the rest.
+const SHOWN_BYTES_SMALL: usize = 32 * MB;
 
 static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
@@ -57,10 +71,34 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The largest number of bytes allocated while reading and analysing the input, including the input, and the length of the input.
-fn peak(kind: &Kind) -> (usize, usize) {
+/// The work on a recording after it is opened.
+enum View {
+    Analysis,
+    Json,
+    Page,
+}
+
+fn show(recording: &Recording, view: &View) {
+    let loaded = evidence::read(recording).unwrap();
+    let facts = report::Facts::default();
+    let boot = || report::Boot::new(&loaded.timeline, &facts);
+    match view {
+        View::Analysis => {
+            let stays = Stays::new(&loaded.timeline);
+            drop(stays.tables(&stays.path(), &analysis::phases(&loaded.timeline), &Groups::linux()));
+        }
+        View::Json => serde_json::to_writer(io::sink(), &Summary::of_last(boot())).unwrap(),
+        View::Page => {
+            let shown = [PageBoot { name: "a", boot: &boot(), console: &[] }];
+            report::page(&shown, Asks::Itself, &mut io::sink()).unwrap();
+        }
+    }
+}
+
+/// The largest number of bytes allocated at one time for a view, including the input, and the length of the input.
+fn peak(kind: &Kind, input_bytes: usize, view: &View) -> (usize, usize) {
     let folder = tempfile::TempDir::new().unwrap();
-    let input = (kind.make)(INPUT_BYTES);
+    let input = (kind.make)(input_bytes);
     let bytes = kinds::binary::unpacked_bytes(&input).max(input.len());
     let mut path = folder.path().to_owned();
     if kind.is_pack() {
@@ -78,9 +116,7 @@ fn peak(kind: &Kind) -> (usize, usize) {
     let before = ALLOCATED.load(Relaxed);
     PEAK.store(before, Relaxed);
     if let Ok(recording) = Recording::open(&path) {
-        let loaded = evidence::read(&recording).unwrap();
-        let stays = Stays::new(&loaded.timeline);
-        drop(stays.tables(&stays.path(), &analysis::phases(&loaded.timeline), &Groups::linux()));
+        show(&recording, view);
     }
     (PEAK.load(Relaxed) - before, bytes)
 }
@@ -89,12 +125,26 @@ fn peak(kind: &Kind) -> (usize, usize) {
 #[test]
 fn memory_follows_the_input() {
     let mut broken = Vec::new();
-    for kind in kinds::all() {
-        let (peak, bytes) = peak(kind);
-        let limit = BYTES_EACH * bytes + BYTES_SMALL;
-        println!("{:<40} {:>6} KB {:>8} KB {:>4} %", kind.name, bytes >> 10, peak >> 10, 100 * peak / limit);
+    let mut check = |kind: &Kind, input_bytes: usize, view: View, small: usize| {
+        let (peak, bytes) = peak(kind, input_bytes, &view);
+        let limit = BYTES_EACH * bytes + small;
+        let name = match view {
+            View::Analysis => "",
+            View::Json => "show",
+            View::Page => "page",
+        };
+        println!("{:<40} {name:<4} {:>6} KB {:>8} KB {:>4} %", kind.name, bytes >> 10, peak >> 10, 100 * peak / limit);
         if peak > limit {
-            broken.push(format!("{}: {} MB for {} MB", kind.name, peak / MB, bytes / MB));
+            broken.push(format!("{} {name}: {} MB for {} MB", kind.name, peak / MB, bytes / MB));
+        }
+    };
+    kinds::all().for_each(|kind| check(kind, INPUT_BYTES, View::Analysis, BYTES_SMALL));
+    let shown: Vec<&Kind> = kinds::all().filter(|kind| SHOWN.contains(&kind.name)).collect();
+    assert_eq!(shown.len(), SHOWN.len(), "a kind has another name");
+    for kind in shown {
+        for bytes in SHOWN_BYTES {
+            check(kind, bytes, View::Json, SHOWN_BYTES_SMALL);
+            check(kind, bytes, View::Page, SHOWN_BYTES_SMALL);
         }
     }
     assert!(broken.is_empty(), "{}", broken.join("\n"));

@@ -25,11 +25,12 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::io::{self, Write};
 
 #[cfg(feature = "zlib")]
 use flate2::{Compression, read::ZlibDecoder, write::ZlibEncoder};
 #[cfg(feature = "zlib")]
-use std::io::{Read, Write};
+use std::io::Read;
 
 /// The most bytes of an unpacked table. A real part has some hundred thousand; only a damaged part has more.
 pub const MAX_BYTES: u64 = 1 << 28;
@@ -128,23 +129,34 @@ impl<'a> Table<'a> {
     #[cfg(feature = "zlib")]
     pub fn packed(&self) -> Vec<u8> {
         let mut zlib = ZlibEncoder::new(Vec::new(), Compression::default());
-        zlib.write_all(&self.plain()).and_then(|()| zlib.finish()).expect("memory takes all that is written")
+        self.write_plain(&mut zlib).and_then(|()| zlib.finish()).expect("memory takes all that is written")
     }
 
     /// The table's bytes before compression.
     pub fn plain(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        text(&mut out, &self.name);
-        varint(&mut out, self.rows as u64);
-        varint(&mut out, self.columns.len() as u64);
-        for (name, column) in &self.columns {
-            text(&mut out, name);
-            let (encoding, data) = encoded(column);
-            out.push(encoding);
-            varint(&mut out, data.len() as u64);
-            out.extend_from_slice(&data);
-        }
+        self.write_plain(&mut out).expect("memory takes all that is written");
         out
+    }
+
+    /// Writes the table's bytes. Texts, which can be megabytes, are not copied.
+    fn write_plain(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut head = Vec::new();
+        text(&mut head, &self.name);
+        varint(&mut head, self.rows as u64);
+        varint(&mut head, self.columns.len() as u64);
+        for (name, column) in &self.columns {
+            text(&mut head, name);
+            let (encoding, data) = encoded(column);
+            let texts: &[Cow<str>] = if let Column::Texts(values) = column { values } else { &[] };
+            head.push(encoding);
+            varint(&mut head, (data.len() + texts.iter().map(|value| value.len()).sum::<usize>()) as u64);
+            out.write_all(&head)?;
+            out.write_all(&data)?;
+            texts.iter().try_for_each(|value| out.write_all(value.as_bytes()))?;
+            head.clear();
+        }
+        out.write_all(&head)
     }
 
     /// Reads the output of [`Table::packed`].
@@ -190,6 +202,7 @@ impl<'a> Table<'a> {
     }
 }
 
+/// A column as bytes, with the number of its encoding. For texts, these are the lengths: the texts follow.
 fn encoded(column: &Column) -> (u8, Vec<u8>) {
     match column {
         Column::Bytes(values) => (0, values.clone()),
@@ -212,7 +225,6 @@ fn encoded(column: &Column) -> (u8, Vec<u8>) {
         Column::Texts(values) => {
             let mut out = Vec::new();
             values.iter().for_each(|value| varint(&mut out, value.len() as u64));
-            values.iter().for_each(|value| out.extend_from_slice(value.as_bytes()));
             (3, out)
         }
     }

@@ -452,6 +452,20 @@ impl Summary {
         }
     }
 
+    /// The summary with at most this number of rows of each of the lists that are most of it. Rows beyond are not
+    /// copied.
+    pub(crate) fn with_rows(boot: &Boot, most: usize) -> Summary {
+        let (tables, names) = (boot.tables(), &boot.timeline.names);
+        let rows = |rows: &[Row]| rows.iter().take(most).cloned().map(WhereLine::from).collect();
+        Summary {
+            wheres: rows(&tables.wheres),
+            functions: tables.functions.iter().take(most).map(|row| function_line(names, row)).collect(),
+            where_all_threads: rows(&tables.all_threads),
+            processes: user_space::process_lines(boot),
+            ..Summary::without_tables(boot)
+        }
+    }
+
     /// The summary of an analysed boot that is not shown again. It takes the rows of the boot, which can be most of the
     /// program's memory.
     pub fn of_last(mut boot: Boot) -> Summary {
@@ -688,7 +702,7 @@ fn diagnostic_lines(boot: &Boot) -> Vec<DiagnosticLine> {
     beyond("the list of initcalls", analysis::initcalls(boot.timeline).len());
     beyond("the list of deferred probes", analysis::deferred_probes(boot.timeline).len());
     for event in boot.timeline.sampled.iter().flat_map(Sampled::events) {
-        beyond("the list of sampled functions", event.functions().len());
+        beyond("the list of sampled functions", event.function_count());
         beyond("the list of sampled threads", event.tracks().len());
     }
     let impossible = analysis::impossible(boot.timeline, boot.path(), &boot.phases, boot.tables());

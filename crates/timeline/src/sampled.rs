@@ -234,33 +234,49 @@ impl<'a> SampledEvent<'a> {
         sample.period.filter(|_| self.has_periods).unwrap_or(1)
     }
 
+    /// Its functions, by name.
     pub fn functions(&self) -> Vec<SampledFunction> {
-        // Keyed by the address of the stack, which equal stacks share.
-        let mut by_stack: HashMap<*const SampledFrame, (&[SampledFrame], SampledPart)> = HashMap::new();
-        for (sample, weight) in self.weighed() {
-            let empty = || (&*sample.stack, SampledPart::default());
-            by_stack.entry(sample.stack.as_ptr()).or_insert_with(empty).1.add(weight);
-        }
-        let mut by_name: HashMap<NameId, SampledFunction> = HashMap::new();
+        // Samples with equal stacks share the stack, so its address identifies it.
+        let mut by_stack = self.samples.clone();
+        by_stack.sort_by_key(|sample| sample.stack.as_ptr());
+        let mut functions: Vec<SampledFunction> = Vec::new();
+        let mut place_of: HashMap<NameId, u32> = HashMap::new();
         let sum = |to: &mut SampledPart, part: &SampledPart| {
             to.samples += part.samples;
             to.weight += part.weight;
         };
-        for (stack, part) in by_stack.values() {
+        for samples in by_stack.chunk_by(|a, b| a.stack.as_ptr() == b.stack.as_ptr()) {
+            let stack = &samples[0].stack;
+            let mut part = SampledPart::default();
+            samples.iter().for_each(|sample| part.add(self.weight(sample)));
             let mut names: Vec<NameId> = stack.iter().map(|frame| frame.name).collect();
             names.sort_unstable();
             names.dedup();
             for name in names {
-                let empty = SampledFunction { name, own: SampledPart::default(), total: SampledPart::default() };
-                sum(&mut by_name.entry(name).or_insert(empty).total, part);
-            }
-            if let Some(function) = stack.last().and_then(|frame| by_name.get_mut(&frame.name)) {
-                sum(&mut function.own, part);
+                let place = *place_of.entry(name).or_insert_with(|| {
+                    functions.push(SampledFunction {
+                        name,
+                        own: SampledPart::default(),
+                        total: SampledPart::default(),
+                    });
+                    crate::number(functions.len() - 1)
+                });
+                let function = &mut functions[place as usize];
+                sum(&mut function.total, &part);
+                if stack.last().is_some_and(|frame| frame.name == name) {
+                    sum(&mut function.own, &part);
+                }
             }
         }
-        let mut functions: Vec<SampledFunction> = by_name.into_values().collect();
-        functions.sort_by_key(|function| function.name);
+        functions.sort_unstable_by_key(|function| function.name);
         functions
+    }
+
+    /// The number of its functions. It takes a fraction of the memory of [`Self::functions`].
+    pub fn function_count(&self) -> usize {
+        let mut stacks = HashSet::new();
+        let new = self.samples.iter().filter(|sample| stacks.insert(sample.stack.as_ptr()));
+        new.flat_map(|sample| sample.stack.iter().map(|frame| frame.name)).collect::<HashSet<NameId>>().len()
     }
 
     /// The places of its samples: each thread, each CPU, and each program that had several threads.

@@ -116,11 +116,12 @@ impl PerfData {
         Some(())
     }
 
-    /// Converts the samples for the timeline. `symbols` name the kernel's functions.
-    pub(crate) fn sampled(&self, symbols: &Symbols, names: &mut Names) -> Sampled {
+    /// Moves the samples to the timeline. `symbols` name the kernel's functions. Each sample is freed once it is moved:
+    /// they take several times the memory of the file.
+    pub(crate) fn take_sampled(&mut self, symbols: &Symbols, names: &mut Names) -> Sampled {
         let mut sampled = Sampled::default();
         sampled.lost = Some(self.lost);
-        for sample in &self.samples {
+        for sample in std::mem::take(&mut self.samples) {
             let mut stack = Vec::with_capacity(sample.stack.len());
             for (depth, frame) in sample.stack.iter().enumerate().rev() {
                 stack.push(self.frame(*frame, depth, symbols, names));

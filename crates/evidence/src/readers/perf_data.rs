@@ -33,7 +33,7 @@ impl Reader for Files {
         } else if self.data.has_samples() {
             // Defects of the lists are reported where calls are named.
             let symbols = found.lists.names_alone(&mut Diagnostics::default());
-            timeline.sampled = Some(self.data.sampled(&symbols, &mut timeline.names));
+            timeline.sampled = Some(self.data.take_sampled(&symbols, &mut timeline.names));
         }
         let trace = Trace::read(&file.name, self.data.trace(), &mut Diagnostics::default()).ok()?;
         found.subject.os = Os::Linux;

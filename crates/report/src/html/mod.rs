@@ -45,7 +45,8 @@ pub enum Asks {
 /// If `boots` is empty.
 pub fn page(boots: &[PageBoot], asks: Asks, out: &mut dyn Write) -> io::Result<()> {
     let PageBoot { boot, console, .. } = boots[0];
-    let summary = Summary::of(boot);
+    // The tables are written from the boot's own rows.
+    let summary = Summary::with_rows(boot, 0);
     let nonce = nonce();
     let subject = format!("{} {}", summary.subject.os, summary.subject.kernel);
     let title = if subject.trim().is_empty() { "A boot".to_owned() } else { subject };
@@ -55,14 +56,15 @@ pub fn page(boots: &[PageBoot], asks: Asks, out: &mut dyn Write) -> io::Result<(
     writeln!(out, "<main>")?;
     sections::phases(&summary, out)?;
     findings::section(boot.findings.as_ref(), summary.time_unit(), out)?;
-    sections::tables(&summary, out)?;
+    sections::tables(boot, &summary, out)?;
     sampled::section(&summary, out)?;
     sections::initcalls(&summary, out)?;
     sections::deferred_probes(&summary, out)?;
     sections::processes(&summary, out)?;
     sections::console(console, summary.time_unit(), out)?;
     sections::run(boot, &summary, out)?;
-    if let (_, Some(cut)) = embedded(summary) {
+    drop(summary);
+    if let (_, Some(cut)) = embedded(boot) {
         writeln!(out, "<p class=\"faint\">{}.</p>", esc(&cut))?;
     }
     if boots.len() > 1 {

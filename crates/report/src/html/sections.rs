@@ -3,11 +3,12 @@
 use super::{ConsoleLine, MAX_LINES, MAX_ROWS, esc};
 use crate::layout::at_least_sign;
 use crate::text::{bytes, counted, percent, thousands};
-use crate::{Boot, FunctionLine, PhaseLine, Summary, WhereLine, harmless_bytes};
+use crate::{Boot, PhaseLine, Summary, harmless_bytes};
+use analysis::RowKey;
 use std::borrow::Cow;
 use std::io::{self, Write};
 use std::sync::Arc;
-use timeline::{Ns, Unit};
+use timeline::{NameId, Names, Ns, Unit};
 
 type Out<'a> = &'a mut dyn Write;
 
@@ -223,57 +224,56 @@ struct Row<'a> {
     tracks: &'a [Arc<str>],
 }
 
-impl<'a> From<&'a WhereLine> for Row<'a> {
-    fn from(r: &'a WhereLine) -> Self {
+impl<'a> Row<'a> {
+    fn new(row: &'a analysis::Row) -> Self {
         Row {
-            name: Cow::Borrowed(&r.name),
-            self_ns: r.self_ns,
-            total_ns: r.total_ns,
-            count: r.count,
-            at_least: at_least_sign(r.first_calls_only),
-            tracks: &r.tracks,
+            name: Cow::Borrowed(&row.name),
+            self_ns: row.self_time.0,
+            total_ns: row.total_time.0,
+            count: row.count,
+            at_least: at_least_sign(row.first_calls_only),
+            tracks: &row.tracks,
         }
     }
-}
 
-impl<'a> From<&'a FunctionLine> for Row<'a> {
-    fn from(r: &'a FunctionLine) -> Self {
-        let name = match &*r.detail {
-            "" => Cow::Borrowed(&*r.name),
-            detail => Cow::Owned(format!("{} {detail}", r.name)),
+    /// A row of the table of functions, by the function's own name.
+    fn of_function(row: &'a analysis::Row, names: &'a Names) -> Self {
+        let name = match row.key {
+            RowKey::Step(name, NameId::EMPTY) => Cow::Borrowed(names.get(name)),
+            RowKey::Step(name, detail) => Cow::Owned(format!("{} {}", names.get(name), names.get(detail))),
+            RowKey::Other => Cow::Borrowed(&*row.name),
         };
-        Row {
-            name,
-            self_ns: r.self_ns,
-            total_ns: r.total_ns,
-            count: r.count,
-            at_least: at_least_sign(r.first_calls_only),
-            tracks: &r.tracks,
-        }
+        Row { name, ..Row::new(row) }
     }
 }
 
-pub fn tables(s: &Summary, out: Out) -> io::Result<()> {
+pub fn tables(boot: &Boot, s: &Summary, out: Out) -> io::Result<()> {
     let moved = if s.blame().is_empty() { String::new() } else { format!(" Note: {}.", s.blame()) };
     let about =
         format!("The boot path, each stretch charged once, by what one can fix. The rows sum to the total.{moved}");
-    let unit = s.time_unit();
-    let rows = s.wheres.iter().map(Row::from).collect();
-    table(("where", "Where the boot path went"), &about, rows, unit, true, out)?;
+    let (unit, tables, names) = (s.time_unit(), boot.tables(), &boot.timeline.names);
+    table(("where", "Where the boot path went"), &about, &tables.wheres, &Row::new, unit, true, out)?;
     let about = "The boot path by function: self is time in which it was innermost, total also what it called.";
-    let rows = s.functions.iter().map(Row::from).collect();
-    table(("functions", "Functions on the boot path"), about, rows, unit, false, out)?;
+    let of_function = |row| Row::of_function(row, names);
+    table(("functions", "Functions on the boot path"), about, &tables.functions, &of_function, unit, false, out)?;
     let about = "Not the path: what every thread did until the end mark. Threads work and wait side by side, so the rows \
                  may sum to more than the boot. Time in which no thread is known to run has rows too.";
-    let rows = s.where_all_threads.iter().map(Row::from).collect();
-    table(("threads", "All threads, summed"), about, rows, unit, false, out)
+    table(("threads", "All threads, summed"), about, &tables.all_threads, &Row::new, unit, false, out)
 }
 
-fn table((id, title): (&str, &str), about: &str, rows: Vec<Row>, unit: Unit, open: bool, out: Out) -> io::Result<()> {
+fn table<'a>(
+    (id, title): (&str, &str),
+    about: &str,
+    rows: &'a [analysis::Row],
+    shown: &dyn Fn(&'a analysis::Row) -> Row<'a>,
+    unit: Unit,
+    open: bool,
+    out: Out,
+) -> io::Result<()> {
     let time = |ns: i64| unit.show(Ns(ns));
     // Summed over all threads, times may exceed 64 bits: the sum then stays at the largest value.
-    let self_sum = |rows: &[Row]| rows.iter().map(|r| Ns(r.self_ns)).sum::<Ns>().0;
-    let whole = self_sum(&rows);
+    let self_sum = |rows: &[analysis::Row]| rows.iter().map(|r| r.self_time).sum::<Ns>().0;
+    let whole = self_sum(rows);
     let share = |ns: i64| if whole > 0 { ns as f64 / whole as f64 } else { 0.0 };
     let open = if open { " open" } else { "" };
     writeln!(
@@ -285,7 +285,7 @@ fn table((id, title): (&str, &str), about: &str, rows: Vec<Row>, unit: Unit, ope
          </tr></thead><tbody>",
         counted(rows.len() as u64, "row")
     )?;
-    for r in rows.iter().take(MAX_ROWS) {
+    for r in rows.iter().take(MAX_ROWS).map(shown) {
         let tracks = r.tracks.iter().take(8).map(|t| esc(t)).collect::<Vec<_>>().join(", ");
         let more = if r.tracks.len() > 8 { format!(" and {} more", r.tracks.len() - 8) } else { String::new() };
         writeln!(

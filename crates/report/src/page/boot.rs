@@ -23,15 +23,16 @@ pub struct PageBoot<'a> {
     pub console: &'a [ConsoleLine<'a>],
 }
 
-/// The part of a summary that the page embeds, and a sentence about the rest.
-pub fn embedded(mut summary: Summary) -> (Summary, Option<String>) {
+/// The part of a boot's summary that the page embeds, and a sentence about the rest.
+pub fn embedded(boot: &Boot) -> (Summary, Option<String>) {
     let mut cut = Vec::new();
-    let s = &mut summary;
+    let mut summary = Summary::with_rows(boot, MAX_EMBEDDED);
+    let (s, tables) = (&mut summary, boot.tables());
     first(&mut s.phases, "phases", &mut cut);
-    first(&mut s.wheres, "where", &mut cut);
+    first_of(&mut s.wheres, tables.wheres.len(), "where", &mut cut);
     first(&mut s.initcalls, "initcalls", &mut cut);
-    first(&mut s.functions, "functions", &mut cut);
-    first(&mut s.where_all_threads, "where_all_threads", &mut cut);
+    first_of(&mut s.functions, tables.functions.len(), "functions", &mut cut);
+    first_of(&mut s.where_all_threads, tables.all_threads.len(), "where_all_threads", &mut cut);
     first(&mut s.processes, "processes", &mut cut);
     first(&mut s.units, "units", &mut cut);
     for event in s.sampled.iter_mut().flat_map(|sampled| &mut sampled.events) {
@@ -48,8 +49,13 @@ pub fn embedded(mut summary: Summary) -> (Summary, Option<String>) {
 
 /// Keeps the first rows of a table.
 fn first<T>(rows: &mut Vec<T>, table: &str, cut: &mut Vec<String>) {
-    if rows.len() > MAX_EMBEDDED {
-        cut.push(format!("{table} ({MAX_EMBEDDED} of {})", rows.len()));
+    first_of(rows, rows.len(), table, cut);
+}
+
+/// Keeps the first rows of a table that has this number of rows. `rows` may have fewer.
+fn first_of<T>(rows: &mut Vec<T>, all: usize, table: &str, cut: &mut Vec<String>) {
+    if all > MAX_EMBEDDED {
+        cut.push(format!("{table} ({MAX_EMBEDDED} of {all})"));
         rows.truncate(MAX_EMBEDDED);
     }
 }

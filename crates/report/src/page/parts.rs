@@ -149,7 +149,7 @@ pub fn each_part(
 
 fn facts(&PageBoot { name, boot, console }: &PageBoot, boots: usize) -> io::Result<String> {
     let tables = boot.tables();
-    let (mut summary, _) = embedded(Summary::of(boot));
+    let (mut summary, _) = embedded(boot);
     summary.findings.clear(); // they are in `findings`, all of them
     let things = |rows: &[analysis::Row], most: usize| rows.iter().take(most).map(|row| row.thing).collect();
     let facts = Facts {
@@ -298,12 +298,13 @@ fn until(from: Ns, to: Ns) -> u64 {
 
 fn spans(boot: &Boot, names: &mut Names, each: &mut impl FnMut(&Table) -> io::Result<()>) -> io::Result<()> {
     let things = &boot.tables().things.of_span;
-    let all: Vec<_> = boot.timeline.spans.iter().collect();
-    for chunk in all.chunks(CHUNK) {
-        let mut labels = Vec::with_capacity(chunk.len());
-        for (id, row) in chunk {
-            labels.push(names.label(row, things[id.0 as usize]));
+    let mut all = boot.timeline.spans.iter();
+    loop {
+        let chunk: Vec<_> = all.by_ref().take(CHUNK).collect();
+        if chunk.is_empty() {
+            return Ok(());
         }
+        let labels = chunk.iter().map(|(id, row)| names.label(row, things[id.0 as usize])).collect();
         names.further(boot, each)?;
         let rows = || chunk.iter().map(|(_, row)| row);
         each(
@@ -318,7 +319,6 @@ fn spans(boot: &Boot, names: &mut Names, each: &mut impl FnMut(&Table) -> io::Re
                 .with("label", Column::Counts(labels)),
         )?;
     }
-    Ok(())
 }
 
 /// The stretches of threads on CPUs: from the scheduler's trace, or without one, from the kernel's log.

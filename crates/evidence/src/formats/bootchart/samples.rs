@@ -4,12 +4,15 @@
 
 use super::NAME;
 use super::parse::{Row, from_stat, from_taskstats, time};
+use crate::input::records_max;
 use crate::input::text::{Line, Lines, lossy, shorten};
 use hashbrown::HashMap;
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
 /// Ten times the number of processes that a boot starts.
 pub(super) const PROCESSES_MAX: usize = 1 << 17;
+/// The bytes of memory that a process takes here, as a track with a span, and in the table of processes.
+const PROCESS_COST: usize = 470;
 /// If a process seems to have begun this long after it was sampled, the collector uses another clock.
 const OTHER_CLOCK: Ns = Ns::from_ms(1_000);
 
@@ -69,7 +72,7 @@ pub struct Counts {
     pub blank: u64,
     /// Lines that could not be read.
     pub unreadable: u64,
-    /// Lines with processes beyond `PROCESSES_MAX`, or before the first sample's time.
+    /// Lines with processes beyond the bound, or before the first sample's time.
     pub beyond: u64,
 }
 
@@ -90,6 +93,8 @@ pub struct Samples {
     known: HashMap<u64, usize>,
     /// Time of the sample before the current one.
     before: Ns,
+    /// The largest number of processes to keep.
+    most: usize,
     /// True if each sample has every process, so that a missing one has ended.
     pub(crate) knows_ends: bool,
     /// The time at which the collector found that the machine was idle.
@@ -100,7 +105,8 @@ impl Samples {
     /// Reads `proc_ps.log`, which has every process in each sample, or `taskstats.log`.
     pub(super) fn of_text(file: &str, bytes: &[u8], knows_ends: bool, diagnostics: &mut Diagnostics) -> Samples {
         let row = |line| if knows_ends { from_stat(line) } else { from_taskstats(line) };
-        let mut samples = Samples { knows_ends, ..Samples::default() };
+        let most = records_max(bytes.len(), PROCESS_COST).min(PROCESSES_MAX);
+        let mut samples = Samples { knows_ends, most, ..Samples::default() };
         for line in Lines::new(bytes) {
             samples.counts.lines += 1;
             let place = || format!("{file}:{}", line.number);
@@ -156,7 +162,7 @@ impl Samples {
         });
         let known = match known {
             Some(known) => known,
-            None if self.processes.len() == PROCESSES_MAX => {
+            None if self.processes.len() == self.most => {
                 self.counts.beyond += 1;
                 diagnostics.note_about(DiagnosticKind::EntriesBeyondBound, NAME, place);
                 return;

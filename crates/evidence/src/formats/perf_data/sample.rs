@@ -33,7 +33,7 @@ pub(super) struct Sample {
     pub is_user: Option<bool>,
     pub period: Option<u64>,
     /// The innermost function is first.
-    pub stack: Vec<Frame>,
+    pub stack: Box<[Frame]>,
 }
 
 /// A sample, and a tracepoint's data.
@@ -91,7 +91,7 @@ impl Sample {
             event,
             is_user,
             period,
-            stack,
+            stack: stack.into(),
         };
         Some(Read { sample, event, at, raw })
     }
