@@ -157,10 +157,10 @@ impl History {
 
     /// Opens an existing history for reading, even if neither it nor its folder may be written.
     pub fn open_existing(path: &Path) -> Result<History, HistoryError> {
+        check_regular(path).map_err(|e| e.of(path))?;
         if !path.exists() {
             return Err(HistoryError::None(path.to_owned()));
         }
-        check_regular(path).map_err(|e| e.of(path))?;
         match connect(path, OpenFlags::empty()) {
             Err(HistoryError::Refused(_)) => read_only(path),
             opened => opened,
@@ -530,11 +530,17 @@ fn entry(row: &rusqlite::Row) -> rusqlite::Result<Entry> {
 /// (<https://www.sqlite.org/fileformat.html#the_rollback_journal>).
 const JOURNAL_MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
 
-/// Fails if a path that SQLite opens is not a regular file: opening a FIFO would wait for ever.
+/// Fails if a path that SQLite opens is not a regular file: opening a FIFO would wait for ever. A link could lead to
+/// another database of the user, which would then be changed.
 ///
 /// The history may be another user's, with files beside it. SQLite writes into a write-ahead log through a link, and deletes
 /// any file that a rollback journal names as the journal of several databases. A history never has these.
 fn check_regular(path: &Path) -> Result<(), HistoryError> {
+    if path.is_symlink() {
+        let target =
+            std::fs::read_link(path).map_or_else(|_| "the file itself".to_owned(), |to| to.display().to_string());
+        return Err(HistoryError::Refused(format!("it is a symbolic link, which is not followed: name {target}")));
+    }
     recording::check_regular(path).map_err(|why| HistoryError::Refused(why.to_string()))?;
     let beside = |ending: &str| {
         let mut file = path.as_os_str().to_owned();
@@ -568,9 +574,21 @@ fn names_other_journal(journal: &Path) -> bool {
     end().is_ok_and(|end| end == JOURNAL_MAGIC)
 }
 
+/// SQLite's flags for every history: a link that took the file's place since [`check_regular`] is not followed.
+const FLAGS: OpenFlags = OpenFlags::SQLITE_OPEN_NO_MUTEX.union(OpenFlags::SQLITE_OPEN_NOFOLLOW);
+
+/// The same path in a folder without links: with [`FLAGS`], SQLite refuses a link anywhere in a path.
+fn without_links(path: &Path) -> PathBuf {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match (folder.canonicalize(), path.file_name()) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        _ => path.to_owned(),
+    }
+}
+
 fn connect(path: &Path, create: OpenFlags) -> Result<History, HistoryError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | create;
-    let mut db = Connection::open_with_flags(path, flags)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | FLAGS | create;
+    let mut db = Connection::open_with_flags(without_links(path), flags)?;
     db.busy_timeout(MAX_LOCK_WAIT)?;
     schema::check(&db)?;
     use_write_ahead_log(&db)?;
@@ -587,15 +605,19 @@ fn connect(path: &Path, create: OpenFlags) -> Result<History, HistoryError> {
 /// created, no program can be writing. SQLite then keeps the index in private memory. It takes no locks, because they need
 /// a writable file (<https://www.sqlite.org/wal.html#noshm>). Without a log, the database file holds everything.
 fn read_only(path: &Path) -> Result<History, HistoryError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let opened = Connection::open_with_flags(path, flags).map_err(HistoryError::from).and_then(check_readable);
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | FLAGS;
+    let opened =
+        Connection::open_with_flags(without_links(path), flags).map_err(HistoryError::from).and_then(check_readable);
     let db = match opened {
         Err(HistoryError::Refused(_)) => {
             let mut log = path.as_os_str().to_owned();
             log.push("-wal");
             let has_log = std::fs::metadata(log).is_ok_and(|log| log.len() > 0);
             let parameters = if has_log { "mode=ro&vfs=unix-none" } else { "immutable=1" };
-            let db = Connection::open_with_flags(uri(path, parameters)?, flags | OpenFlags::SQLITE_OPEN_URI)?;
+            let db = Connection::open_with_flags(
+                uri(&without_links(path), parameters)?,
+                flags | OpenFlags::SQLITE_OPEN_URI,
+            )?;
             db.pragma_update_and_check(None, "locking_mode", "EXCLUSIVE", |_| Ok(()))?;
             check_readable(db)?
         }

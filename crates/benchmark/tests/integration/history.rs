@@ -264,6 +264,31 @@ fn journal_that_names(other: &Path, pages: u32) -> Vec<u8> {
     journal
 }
 
+/// A link in the place of a history may lead to another database of the user.
+#[test]
+fn a_link_to_a_history_is_not_followed() {
+    let (folder, path) = folder();
+    History::open(&path).unwrap().add(&document(1, "aaaa", 1_000.0)).unwrap();
+    let before = std::fs::read(&path).unwrap();
+    let link = folder.path().join("link.db");
+    for target in [path.clone(), folder.path().join("missing.db")] {
+        let _ = std::fs::remove_file(&link);
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        let added = History::open(&link).and_then(|mut history| history.add(&document(2, "aaaa", 1.0)));
+        for error in [added.unwrap_err(), History::open_existing(&link).err().unwrap()] {
+            let text = error.to_string();
+            assert!(text.contains("link.db") && text.contains(&format!("name {}", target.display())), "{text}");
+        }
+        assert!(target != path || std::fs::read(&path).unwrap() == before);
+    }
+    assert!(!folder.path().join("missing.db").exists());
+    // A link to the folder is not one to another file.
+    let above = tempfile::TempDir::new().unwrap();
+    std::os::unix::fs::symlink(folder.path(), above.path().join("folder")).unwrap();
+    let by_folder = above.path().join("folder").join(path.file_name().unwrap());
+    assert!(History::open(&by_folder).and_then(|mut history| history.add(&document(3, "aaaa", 1.0))).is_ok());
+}
+
 /// Another user's history lies in a folder with files that SQLite reads beside it.
 #[test]
 fn files_beside_a_history_change_no_other_file() {
