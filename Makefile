@@ -20,6 +20,9 @@ PLUGIN := bootscope-qemu.so
 GUEST_TARGET := $(shell uname -m)-unknown-linux-gnu
 # Rust 1.85's clippy has these in its default set, or reports them where later versions do not.
 NOT_IN_LATER_CLIPPY := -A clippy::precedence -A clippy::format_collect -A clippy::needless_lifetimes
+# The fuzz targets are a workspace of their own. A check links nothing, so any file stands for libFuzzer, which would need
+# a C++ compiler.
+CHECK_FUZZ := CUSTOM_LIBFUZZER_PATH=$(CURDIR)/fuzz/Cargo.toml $(CARGO) check --locked --manifest-path fuzz/Cargo.toml --target-dir target/fuzz-check
 TOOLS := $(CURDIR)/target/tools
 STATIC := RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static"
 DEMO_TAKES := four minutes of two CPUs and 4 GB
@@ -76,6 +79,7 @@ lint:
 	$(CARGO) fmt --check
 	rustfmt --check --edition 2024 --config-path rustfmt.toml lake-engine/src/main.rs lake-engine/ballista-here/src/main.rs
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings $(NOT_IN_LATER_CLIPPY)
+	$(CHECK_FUZZ)
 	$(CARGO) clippy --locked --profile lab -p lab --features kernel --bin lab -- -D warnings $(NOT_IN_LATER_CLIPPY)
 	$(CARGO) clippy --locked --profile lab -p lab --no-default-features --features kernel --bin lab -- -D warnings $(NOT_IN_LATER_CLIPPY)
 	RUSTFLAGS="-C force-frame-pointers=yes" $(CARGO) clippy --locked --profile lab -p kernel-examples --features kernel --bin second-kernel -- -D warnings $(NOT_IN_LATER_CLIPPY)
