@@ -143,7 +143,8 @@ impl Search {
 
     /// The next step. The cost is proportional to the number of commits times the number of measured ones.
     pub fn next(&self) -> Step {
-        if self.last == 0 || self.skipped.contains(&self.last) {
+        // Without one of its ends there is no search.
+        if self.last == 0 || [0, self.last].iter().any(|end| self.skipped.contains(end)) {
             return Step::Done(self.found(Verdict::CannotSay, Vec::new(), 0.0));
         }
         if let Some(step) = self.ends() {
@@ -371,6 +372,27 @@ pub fn run<M: Measure>(search: &mut Search, actions: &mut M) -> Result<Option<Fo
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A search whose folder says that the good end cannot be measured.
+    struct NoGoodEnd(u32);
+
+    impl Measure for NoGoodEnd {
+        type Error = ();
+        fn image(&mut self, commit: usize) -> Result<Image, ()> {
+            self.0 += 1;
+            assert!(self.0 < 100, "the search has no end");
+            Ok(if commit == 0 { Image::CannotSay } else { Image::Hash(commit.to_string()) })
+        }
+        fn measure(&mut self, _: usize, _: u32) -> Result<Answer, ()> {
+            Err(())
+        }
+    }
+
+    #[test]
+    fn a_search_without_its_good_end_is_over() {
+        let found = run(&mut Search::new(3), &mut NoGoodEnd(0)).unwrap().unwrap();
+        assert_eq!(found.verdict, Verdict::CannotSay);
+    }
 
     /// Boots with noise, slower by `step` from one commit on.
     struct Simulated<F> {
