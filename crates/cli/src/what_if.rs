@@ -293,6 +293,20 @@ mod tests {
     use super::*;
     use timeline::Ns;
 
+    /// `view` stops a question whose time is over, before any of its replays.
+    #[test]
+    fn a_question_ends_once_its_time_is_over() {
+        let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kept/linux-traced-no-symbols.tar.zst");
+        let opened = campaigns::opened_boot::open(&kept).unwrap();
+        let savings = vec!["initcall *=-50%".to_owned(); 256];
+        for checks in [0_u32, 1, 4] {
+            let left = std::cell::Cell::new(checks);
+            let stop = || left.replace(left.get().saturating_sub(1)) == 0;
+            let error = ledger(&opened, "a", &savings, &stop).expect_err("256 savings take more checks");
+            assert!(format!("{error:#}").contains("it takes too long to work out: save less at once"), "{error:#}");
+        }
+    }
+
     fn check(text: &str, name: &str, becomes: Becomes, (state, note): (&str, &str)) {
         let Ok(Step::Save(_, saving, how)) = save(text) else { panic!("{text}") };
         assert_eq!((saving.name.as_str(), saving.becomes), (name, becomes), "{text}");
