@@ -266,7 +266,7 @@ fn spans(recording: &Path) -> Vec<(String, f64, f64)> {
     let csv = run(bootscope("export").arg(recording).args(["--to", "csv"])).exits(0);
     let mut lines = csv.text().lines();
     let header = lines.next().unwrap();
-    assert_eq!(header, "track,track_name,start_ns,end_ns,depth,kind,name,detail");
+    assert_eq!(header, "track,track_name,start_guest_ns,end_guest_ns,depth,kind,name,detail");
     let span = |line: &str| {
         // Names of initcalls and of their threads have no commas.
         let cells: Vec<&str> = line.split(',').collect();

@@ -286,7 +286,7 @@ fn calls(recording: &Path) -> Calls {
     let mut diagnostics = timeline::Diagnostics::default();
     let bytes = std::fs::read(recording.join("calls.bin")).unwrap();
     let calls = evidence::calls::read("calls.bin", &bytes, &mut diagnostics);
-    assert!(diagnostics.is_empty());
+    assert!(diagnostics.is_empty(), "{diagnostics:?}");
     calls
 }
 

@@ -69,7 +69,7 @@ const CAUSES: &[Cause] = &[
     },
     Cause {
         words: "ps2=probe",
-        rule: "fixed-delays",
+        rule: "keyboard-reset",
         about: "DEVICE_PROBE psm",
         change: ("ps2=probe", "ps2=skip"),
         ..CAUSE
@@ -127,6 +127,8 @@ const CAUSES: &[Cause] = &[
         rule: "cost-per-gb",
         about: "SYSINIT vm_mem",
         change: ("vm_page=three-pass", "vm_page=one-pass"),
+        // No pass at all is shorter still.
+        after: &["reference-kernel"],
         ..CAUSE
     },
     Cause {

@@ -10,7 +10,7 @@ use plugin_formats::{Broken, Bytes};
 use timeline::{DiagnosticKind, Diagnostics};
 
 /// Memory of one record, in bytes, with everything derived from it.
-const RECORD_COST: usize = 40;
+const RECORD_COST: usize = 20;
 
 /// Reads the file. `place` names the file. Cut or malformed parts are counted in `diagnostics`, and everything else is
 /// returned. Without a valid header, the result is empty.
@@ -60,11 +60,13 @@ fn weight(tag: u8) -> usize {
     const STACK: u8 = 1;
     const SWITCH: u8 = 5;
     const IDLE: u8 = 6;
+    const TOTALS: u8 = 2;
     match (tag & 15, tag >> 4 & 7) {
-        (STACK, 0) | (IDLE, _) => 6,
-        (STACK, _) => 2,
-        (SWITCH, _) => 12,
-        _ => 1,
+        (STACK, 0) | (IDLE, _) => 12,
+        (STACK, _) => 4,
+        (TOTALS, _) => 1,
+        (SWITCH, _) => 14,
+        _ => 2,
     }
 }
 
