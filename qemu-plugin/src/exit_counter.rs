@@ -22,6 +22,7 @@ use crate::arch::{Code, Exit};
 use crate::exits::pages::Pages;
 use crate::exits::{Exits, LIMITS};
 use crate::follower;
+use crate::waiting;
 use plugin_formats::Start;
 use plugin_formats::exits::{Kind, PAGE_BITS, Row};
 
@@ -187,6 +188,7 @@ extern "C" fn accesses(vcpu: c_uint, info: u32, address: u64, data: *mut c_void)
         // SAFETY: as above; the function only reads the bits of `info`.
         let kind = if unsafe { api::qemu_plugin_mem_is_store(info) } { Kind::MmioWrite } else { Kind::MmioRead };
         let is_clock = counter.code.is_clock_at(at);
+        waiting::device_accessed(insn, is_clock);
         counter.count(vcpu, Row { kind, insn, node: 0, place: Some(at >> PAGE_BITS) }, is_clock);
         return;
     }

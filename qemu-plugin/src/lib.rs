@@ -18,7 +18,9 @@
 //! With `exits`, it also counts the accesses that leave the guest, by their instructions. This requests a callback at
 //! each access to memory.
 //!
-//! `plugin` has QEMU's callbacks, `follower` those that follow calls, `exit_counter` those that count accesses, and
+//! Under `-icount`, it also records when the guest waited for its clock, with `timed_waits`.
+//!
+//! `plugin` has QEMU's callbacks, `waiting` those at halts and at reads of clocks, `follower` those that follow calls, `exit_counter` those that count accesses, and
 //! `api` QEMU's interface. `recorder` makes the
 //! first-execution trace, with `known_blocks` (the set of recorded blocks), `ending` (a block's last instruction) and
 //! `encode` (the buffer). `calls` follows calls, `exits` counts accesses. The crate `plugin_formats` has the files' formats. QEMU's
@@ -35,6 +37,7 @@ pub mod exclusion;
 pub mod exits;
 pub mod known_blocks;
 pub mod recorder;
+pub mod timed_waits;
 
 // Not in the test program and not in the fuzzer, which run without QEMU and its functions.
 #[cfg(all(feature = "qemu", not(test)))]
@@ -45,3 +48,5 @@ mod exit_counter;
 mod follower;
 #[cfg(all(feature = "qemu", not(test)))]
 mod plugin;
+#[cfg(all(feature = "qemu", not(test)))]
+mod waiting;

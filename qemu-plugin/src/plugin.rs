@@ -35,11 +35,12 @@ use crate::arch;
 use crate::exit_counter;
 use crate::follower;
 use crate::recorder::{Now, Recorder, host_ns};
+use crate::waiting::{self, Clocks};
 use plugin_formats::Start;
-use plugin_formats::first_executions::Block;
+use plugin_formats::first_executions::{Block, TimedWait};
 
 struct State {
-    /// `None` if only calls are followed.
+    /// `None` if only calls are followed or accesses counted.
     recorder: Option<Recorder>,
     now: Now,
     one_thread: bool,
@@ -114,7 +115,14 @@ pub unsafe extern "C" fn qemu_plugin_install(
     if let Some(out) = options.exits {
         exit_counter::start(out, &start, code);
     }
-    let recorder = options.out.map(|out| Recorder::new(out, &start, user_blocks));
+    let mut recorder = options.out.map(|out| Recorder::new(out, &start, user_blocks));
+    let clocks = options.now.guest.and_then(Clocks::find).filter(|_| recorder.is_some());
+    if let (Some(recorder), Some(_)) = (&mut recorder, clocks) {
+        recorder.waits_are_kept();
+    }
+    if let Some(clocks) = clocks {
+        waiting::start(clocks, code, keep_wait);
+    }
     *state() = Some(State { recorder, one_thread, now: options.now, code, is_detached: false });
     let callbacks = api::Callbacks { vcpu_init, translated, at_exit };
     // SAFETY: within this function, with QEMU's own arguments.
@@ -211,6 +219,8 @@ fn vcpu_init(vcpu: c_uint) {
 }
 
 fn translated(tb: *mut Tb) {
+    // SAFETY: the block of this callback.
+    unsafe { waiting::translated(tb) };
     let one_thread = note_first_execution(tb);
     if should_detach() {
         api::reset_callbacks();
@@ -299,7 +309,15 @@ unsafe fn describe(tb: *const Tb, vaddr: u64, code: &dyn arch::Code) -> Block {
     }
 }
 
+/// Records a timed wait.
+fn keep_wait(wait: TimedWait) {
+    if let Some(recorder) = state().as_mut().and_then(|s| s.recorder.as_mut()) {
+        recorder.wait(wait);
+    }
+}
+
 fn at_exit() {
+    waiting::finish();
     follower::finish();
     if exit_counter::is_started() {
         exit_counter::finish(now_ns());

@@ -11,7 +11,7 @@ use std::io::Write;
 
 use crate::encode::Encoder;
 use crate::known_blocks::{Answer, KnownBlocks};
-use plugin_formats::first_executions::{Block, Counts, Record};
+use plugin_formats::first_executions::{Block, Counts, Record, TimedWait};
 use plugin_formats::{Clock, Start};
 
 const WRITE_EVERY_NS: u64 = 10_000_000;
@@ -92,6 +92,18 @@ impl Recorder {
     pub fn vcpu(&mut self, now_ns: u64, vcpu: u32) {
         self.record(&Record::Vcpu(now_ns, vcpu.into()));
         self.write_out();
+    }
+
+    /// Records that timed waits are recorded from here on.
+    pub fn waits_are_kept(&mut self) {
+        self.record(&Record::WaitsAreKept);
+    }
+
+    /// Records a timed wait.
+    pub fn wait(&mut self, wait: TimedWait) {
+        if !self.stopped {
+            self.record(&Record::Wait(wait));
+        }
     }
 
     /// Records QEMU's end.

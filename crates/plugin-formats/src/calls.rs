@@ -121,7 +121,7 @@ impl Header {
     /// # Errors
     /// If the file does not begin with a header of this version.
     pub fn read(file: &[u8]) -> Result<Header, NotThisHeader> {
-        let (start, head) = Start::read::<HEADER_BYTES>(MAGIC, VERSION, TARGET_AT, file)?;
+        let (start, head) = Start::read::<HEADER_BYTES>(MAGIC, VERSION..=VERSION, TARGET_AT, file)?;
         Ok(Header {
             start,
             ticks_per_second: u64_at(head, 32),

@@ -92,7 +92,7 @@ pub fn header_bytes(start: &Start) -> [u8; HEADER_BYTES] {
 /// # Errors
 /// If the file does not begin with a header of this version.
 pub fn read_header(file: &[u8]) -> Result<Start, NotThisHeader> {
-    Start::read::<HEADER_BYTES>(MAGIC, VERSION, TARGET_AT, file).map(|(start, _)| start)
+    Start::read::<HEADER_BYTES>(MAGIC, VERSION..=VERSION, TARGET_AT, file).map(|(start, _)| start)
 }
 
 /// The accesses that share a row: of one instruction, in one call path, to one place.

@@ -1,4 +1,5 @@
-//! `first-run.bin`, version 1: when each block of guest code ran for the first time.
+//! `first-run.bin`, version 2: when each block of guest code ran for the first time, and when the guest waited for a
+//! clock.
 //!
 //! All fixed numbers little-endian. Header, 40 bytes:
 //! ```text
@@ -15,6 +16,7 @@
 //! are zigzag. Those marked Δ are nanoseconds since the last record that had a time. The first is since the plugin was
 //! loaded, or since 0 of the virtual clock.
 //! ```text
+//! 0 wait     tag bits 4-7: kind of wait (WaitKind); ± its end minus the last time, ns, which stays the last; its length, ns
 //! 1 block    tag bits 4-7: its last instruction (Ending); bit 3: has a target
 //!            Δ time, ± address minus the end of the block before, bytes, instructions, [± target minus this block's end]
 //! 2 thread   thread: the blocks that follow ran in this thread of QEMU
@@ -24,6 +26,9 @@
 //! 6 exit     Δ time: QEMU ended normally
 //! 7 stop     Δ time: user space had run the requested number of blocks; later blocks are not recorded
 //! ```
+//! A file with [`Record::WaitsAreKept`] (tag 0, all other bits 0) has all timed waits of the guest's virtual clock.
+//! Version 1 has no waits.
+//!
 //! The file has no index and no end marker: if QEMU is killed, everything written until then can be read.
 
 use crate::header::{Clock, NotThisHeader, Start};
@@ -33,7 +38,9 @@ use crate::{Broken, Bytes, Sink};
 /// First bytes of the file.
 pub const MAGIC: &[u8; 8] = b"BSFIRST\n";
 /// Version of the format.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
+/// The earliest version that can be read.
+const FIRST_VERSION: u16 = 1;
 pub const HEADER_BYTES: usize = 40;
 /// Offset of the guest's architecture in the header.
 const TARGET_AT: usize = 32;
@@ -87,7 +94,7 @@ pub fn header_bytes(start: &Start) -> [u8; HEADER_BYTES] {
 /// # Errors
 /// If the file does not begin with a header of this version.
 pub fn read_header(file: &[u8]) -> Result<Start, NotThisHeader> {
-    Start::read::<HEADER_BYTES>(MAGIC, VERSION, TARGET_AT, file).map(|(start, _)| start)
+    Start::read::<HEADER_BYTES>(MAGIC, FIRST_VERSION..=VERSION, TARGET_AT, file).map(|(start, _)| start)
 }
 
 /// A block that ran for the first time.
@@ -105,6 +112,24 @@ pub struct Block {
     pub displacement: Option<i64>,
 }
 
+/// The way in which a guest waits for a clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum WaitKind {
+    /// All CPUs were halted.
+    Halted = 1,
+    /// A loop read a clock until it showed a time.
+    Polled = 2,
+}
+
+/// A stretch of the guest's virtual clock in which the guest waited for that clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimedWait {
+    pub kind: WaitKind,
+    pub until_ns: u64,
+    pub length_ns: u64,
+}
+
 /// Totals since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -118,6 +143,9 @@ pub struct Counts {
 /// One record, with absolute times and addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record {
+    /// All timed waits are recorded.
+    WaitsAreKept,
+    Wait(TimedWait),
     /// A block began to run.
     Block(u64, Block),
     /// The blocks that follow ran in this thread of QEMU.
@@ -155,6 +183,12 @@ impl Stream {
     #[inline]
     pub fn write(&mut self, record: &Record, to: &mut impl Sink) {
         match *record {
+            Record::WaitsAreKept => to.byte(0),
+            Record::Wait(wait) => {
+                to.byte((wait.kind as u8) << 4);
+                to.signed(signed(wait.until_ns.wrapping_sub(self.last_ns)));
+                to.number(wait.length_ns);
+            }
             Record::Block(now_ns, block) => {
                 let has_target = u8::from(block.displacement.is_some());
                 to.byte(1 | has_target << 3 | (block.ending as u8) << 4);
@@ -206,6 +240,16 @@ impl Stream {
     pub fn read(&mut self, from: &mut Bytes) -> Result<Record, Broken> {
         let tag = from.byte()?;
         match tag & 7 {
+            0 if tag == 0 => Ok(Record::WaitsAreKept),
+            0 => {
+                let kind = match tag {
+                    0x10 => WaitKind::Halted,
+                    0x20 => WaitKind::Polled,
+                    _ => return Err(Broken::Malformed),
+                };
+                let until_ns = self.last_ns.wrapping_add(unsigned(from.signed()?));
+                Ok(Record::Wait(TimedWait { kind, until_ns, length_ns: from.number()? }))
+            }
             1 => {
                 let ending = Ending::of(tag >> 4).ok_or(Broken::Malformed)?;
                 let now_ns = self.read_time(from)?;
@@ -250,7 +294,7 @@ mod tests {
     fn the_bytes_of_the_format() {
         let head = [
             &b"BSFIRST\n"[..],
-            &[1, 0, 0, 1, 2, 0, 0, 0],
+            &[2, 0, 0, 1, 2, 0, 0, 0],
             &[0x58, 2, 0, 0, 0, 0, 0, 0],
             &[0xe8, 3, 0, 0, 0, 0, 0, 0],
             b"x86_64\0\0",
@@ -260,7 +304,11 @@ mod tests {
         assert_eq!(read_header(&head), Ok(start(Clock::Host)));
         let mut wrong = head.clone();
         wrong[10] = 2;
-        assert_eq!(read_header(&wrong), Err(NotThisHeader::Unknown { version: 1, clock: 2 }));
+        assert_eq!(read_header(&wrong), Err(NotThisHeader::Unknown { version: 2, clock: 2 }));
+        (wrong[8], wrong[10]) = (1, 0);
+        assert_eq!(read_header(&wrong), Ok(start(Clock::Host)), "version 1");
+        wrong[8] = 3;
+        assert_eq!(read_header(&wrong), Err(NotThisHeader::Unknown { version: 3, clock: 0 }));
         assert_eq!(read_header(&head[..39]), Err(NotThisHeader::Other));
         let reset = Block { vaddr: 0xffff_fff0, size: 5, insns: 1, ending: Ending::JumpIndirect, displacement: None };
         let call = Block { vaddr: 0xf_e05b, size: 5, insns: 2, ending: Ending::Call, displacement: Some(-3) };
@@ -270,6 +318,12 @@ mod tests {
             (Record::Runs(1, 0), &[3, 1, 0]),
             (Record::Block(1500, reset), &[0x61, 0xac, 2, 0xe0, 0xff, 0xff, 0xff, 0x1f, 5, 1]),
             (Record::Block(1500, call), &[0x19, 0, 0xb3, 0xfe, 0x80, 0xff, 0x1f, 5, 2, 5]),
+            (Record::WaitsAreKept, &[0]),
+            (
+                Record::Wait(TimedWait { kind: WaitKind::Halted, until_ns: 1490, length_ns: 200 }),
+                &[0x10, 0x13, 0xc8, 1],
+            ),
+            (Record::Wait(TimedWait { kind: WaitKind::Polled, until_ns: 1500, length_ns: 3 }), &[0x20, 0, 3]),
             (Record::Counts(Counts { translated: 300, again: 298, full: 0 }), &[5, 0xac, 2, 0xaa, 2, 0]),
             (Record::Stop(1500), &[7, 0]),
             (Record::Exit(1501), &[6, 1]),
@@ -297,7 +351,13 @@ mod tests {
             displacement,
         });
         let counts = any::<[u64; 3]>().prop_map(|[translated, again, full]| Counts { translated, again, full });
+        let wait = (any::<bool>(), any::<[u64; 2]>()).prop_map(|(halted, [until_ns, length_ns])| {
+            let kind = if halted { WaitKind::Halted } else { WaitKind::Polled };
+            Record::Wait(TimedWait { kind, until_ns, length_ns })
+        });
         prop_oneof![
+            Just(Record::WaitsAreKept),
+            wait,
             (any::<u64>(), block).prop_map(|(at, block)| Record::Block(at, block)),
             any::<u64>().prop_map(Record::Thread),
             any::<[u64; 2]>().prop_map(|[thread, vcpu]| Record::Runs(thread, vcpu)),

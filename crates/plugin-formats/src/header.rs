@@ -1,5 +1,7 @@
 //! The parts that the headers of both files share: the first 32 bytes, and the guest's architecture.
 
+use std::ops::RangeInclusive;
+
 /// A header that is not of this format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotThisHeader {
@@ -62,15 +64,15 @@ impl Start {
     /// header's bytes.
     pub(crate) fn read<'a, const BYTES: usize>(
         magic: &[u8; 8],
-        version: u16,
+        versions: RangeInclusive<u16>,
         target_at: usize,
         file: &'a [u8],
     ) -> Result<(Start, &'a [u8; BYTES]), NotThisHeader> {
         let head = file.first_chunk::<BYTES>().filter(|head| head.starts_with(magic)).ok_or(NotThisHeader::Other)?;
         let version_found = u16::from_le_bytes([head[8], head[9]]);
         let clock = match head[10] {
-            0 if version_found == version => Clock::Host,
-            1 if version_found == version => Clock::Virtual,
+            0 if versions.contains(&version_found) => Clock::Host,
+            1 if versions.contains(&version_found) => Clock::Virtual,
             clock => return Err(NotThisHeader::Unknown { version: version_found, clock }),
         };
         let start = Start {

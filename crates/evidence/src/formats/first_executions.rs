@@ -4,11 +4,12 @@
 //!
 //! The reader goes through the file once and fills columns that grow only with the input. A malformed record ends it,
 //! because all later records are relative to it. The submodules interpret the blocks: [`regions`] (firmware, loader,
-//! decompressor, kernel), [`calls`] (first calls of call sites) and [`symbols`] (names).
+//! decompressor, kernel), [`calls`] (first calls of call sites) and [`symbols`] (names). The file also has the guest's
+//! timed waits.
 
 use crate::formats::plugin_header::{self, since};
 use crate::input::records_max;
-use plugin_formats::first_executions::{HEADER_BYTES, MAGIC, Record, Stream, read_header};
+use plugin_formats::first_executions::{HEADER_BYTES, MAGIC, Record, Stream, TimedWait, read_header};
 use plugin_formats::{Broken, Bytes};
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
@@ -125,6 +126,8 @@ pub struct FirstExecutions {
     pub counts: Option<Counts>,
     /// The time at which QEMU exited, if it did so normally.
     pub exit: Option<Ns>,
+    /// The guest's timed waits, by their start and end; `None` if they were not recorded.
+    pub timed_waits: Option<Vec<(Ns, Ns)>>,
     /// The time at which recording of blocks stopped because the user limited it.
     pub stopped: Option<Ns>,
 }
@@ -220,6 +223,11 @@ fn add(record: Record, zero: u64, thread: &mut u16, run: &mut FirstExecutions) -
             b.ending.push(block.ending);
             b.displacement.push(block.displacement.unwrap_or(0));
             b.thread.push(*thread);
+        }
+        Record::WaitsAreKept => run.timed_waits = Some(run.timed_waits.take().unwrap_or_default()),
+        Record::Wait(TimedWait { until_ns, length_ns, .. }) => {
+            let waits = run.timed_waits.as_mut().ok_or(Broken::Malformed)?;
+            waits.push((since(zero, until_ns.saturating_sub(length_ns)), since(zero, until_ns)));
         }
         Record::Thread(number) => *thread = small(number)?,
         Record::Runs(thread, vcpu) => run.vcpu_of_thread.push((small(thread)?, small::<u16>(vcpu)?.into())),
@@ -326,6 +334,25 @@ pub(crate) mod tests {
         }
     }
 
+    /// Version 2, on the virtual clock: a halt, and a loop that read the clock.
+    #[test]
+    fn timed_waits_are_read() {
+        let mut file = sample();
+        (file[8], file[10]) = (2, 1);
+        let waits = [&[0][..], &[4, 0xc8, 1, 0], &[0x10, 0x13, 20], &[0x20, 0, 3]].concat();
+        file.splice(HEADER_BYTES..HEADER_BYTES, waits);
+        let mut diagnostics = Diagnostics::default();
+        let run = read("f", &file, &mut diagnostics);
+        assert_eq!(run.timed_waits, Some(vec![(Ns(170), Ns(190)), (Ns(197), Ns(200))]));
+        assert_eq!((run.blocks.len(), diagnostics.is_empty()), (2, true));
+        // A wait in a file that does not keep them all, and one that ends before it begins.
+        assert_eq!(read("f", &sample(), &mut diagnostics).timed_waits, None);
+        file.remove(HEADER_BYTES);
+        assert_eq!(read("f", &file, &mut diagnostics).timed_waits, None);
+        let kinds: Vec<DiagnosticKind> = diagnostics.iter().map(|d| d.kind).collect();
+        assert_eq!(kinds, [DiagnosticKind::FirstExecutionMalformed]);
+    }
+
     #[test]
     fn defects_are_counted_with_their_place() {
         let check = |bytes: &[u8], problem: DiagnosticKind, first: &str| {
@@ -337,16 +364,16 @@ pub(crate) mod tests {
         let s = sample();
         check(b"hello", DiagnosticKind::FirstExecutionWithoutHeader, "f");
         check(&s[..HEADER_BYTES + 2], DiagnosticKind::FirstExecutionCut, "f: byte 40");
-        check(&[&s[..HEADER_BYTES], &[0]].concat(), DiagnosticKind::FirstExecutionMalformed, "f: byte 40");
+        check(&[&s[..HEADER_BYTES], &[8]].concat(), DiagnosticKind::FirstExecutionMalformed, "f: byte 40");
         check(
             &[&s[..HEADER_BYTES], &[0xa1, 0, 0, 0, 0]].concat(),
             DiagnosticKind::FirstExecutionMalformed,
             "f: byte 40",
         );
         check(
-            &[&s[..8], &[2], &s[9..]].concat(),
+            &[&s[..8], &[3], &s[9..]].concat(),
             DiagnosticKind::FirstExecutionVersionUnknown,
-            "f: version 2, clock 0",
+            "f: version 3, clock 0",
         );
         let full = [&s[..HEADER_BYTES], &[5, 9, 1, 3]].concat();
         check(&full, DiagnosticKind::FirstExecutionTableFull, "f");

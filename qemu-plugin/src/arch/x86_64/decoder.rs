@@ -52,8 +52,11 @@ pub fn exit(bytes: &[u8]) -> Option<Exit> {
     let string = |kind| Exit { is_string: true, ..Exit::new(kind) };
     Some(match *rest {
         [opcode @ 0xe4..=0xe7, port] => {
-            let kind = if opcode < 0xe6 { Kind::PortRead } else { Kind::PortWrite };
-            Exit { port: Some(port), is_clock: kind == Kind::PortRead && is_clock_port(port), ..Exit::new(kind) }
+            let (kind, is_clock) = match opcode < 0xe6 {
+                true => (Kind::PortRead, is_clock_port(port)),
+                false => (Kind::PortWrite, port == LATCH_PORT),
+            };
+            Exit { port: Some(port), is_clock, ..Exit::new(kind) }
         }
         [0xec | 0xed] => Exit::new(Kind::PortRead),
         [0xee | 0xef] => Exit::new(Kind::PortWrite),
@@ -69,6 +72,9 @@ pub fn exit(bytes: &[u8]) -> Option<Exit> {
         _ => return None,
     })
 }
+
+/// The port that latches a counter of a PC's interval timer, so that it can be read.
+const LATCH_PORT: u8 = 0x43;
 
 /// The ports of a PC's interval timer: its three counters, and the port that shows the third one's output.
 fn is_clock_port(port: u8) -> bool {
