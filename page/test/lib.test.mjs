@@ -38,10 +38,13 @@ test("three significant digits and a unit, as crates/timeline/src/time.rs", () =
     );
 });
 
-test("a deterministic boot counts instructions, also in a document of a version that called them nanoseconds", () => {
-    const unit = (unit, time_base) => unitOf({ unit, time_base });
+test("a deterministic boot counts instructions, unless its lengths have timed waits in them", () => {
+    const unit = (unit, time_base, waited_ns) => unitOf({ unit, time_base, waited_ns });
     assert.deepEqual([unit("ns", "host"), unit("ns", "evidence"), unit("ticks", "evidence")], ["ns", "ns", "ticks"]);
-    assert.deepEqual([unit("instructions", "guest-virtual"), unit("ns", "guest-virtual")], ["instructions", "instructions"]);
+    assert.deepEqual([unit("instructions", "guest-virtual"), unit("instructions", "guest-virtual", 0)], ["instructions", "instructions"]);
+    // The second is of a document of a version that called guest time nanoseconds.
+    const withWaits = [unit("instructions", "guest-virtual", 5), unit("ns", "guest-virtual"), unit("guest-time", "guest-virtual")];
+    assert.deepEqual(withWaits, ["guest-time", "guest-time", "guest-time"]);
 });
 
 test("a row of first calls alone takes at least its time", () => {

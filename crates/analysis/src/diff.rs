@@ -19,7 +19,7 @@ use hashbrown::{HashMap, HashSet};
 use moved::{Calls, Moved, moved};
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use timeline::{DECOMPRESS, NodeId, Ns, SpanKind, Timeline};
+use timeline::{Cost, DECOMPRESS, NodeId, Ns, SpanKind, Timeline};
 
 /// One of the two boots, analyzed.
 #[derive(Clone, Copy)]
@@ -81,15 +81,15 @@ impl Change {
 pub struct RowChange {
     pub name: String,
     /// The charge in the first boot. `None`: the row appeared.
-    pub before: Option<Ns>,
+    pub before: Option<Cost>,
     /// The charge in the second boot. `None`: the row vanished.
-    pub after: Option<Ns>,
+    pub after: Option<Cost>,
 }
 
 impl RowChange {
     /// Returns the growth of its time on the boot path.
     pub fn on_path(&self) -> Ns {
-        self.after.unwrap_or_default() - self.before.unwrap_or_default()
+        (self.after.unwrap_or_default() - self.before.unwrap_or_default()).length
     }
 }
 
@@ -183,11 +183,11 @@ pub fn diff(before: Side, after: Side, one_kernel: bool) -> Diff {
 
 /// Returns the rows with different charges, the greatest effect first.
 pub fn row_changes(before: &[Row], after: &[Row]) -> Vec<RowChange> {
-    let mut new: HashMap<&str, Ns> = after.iter().map(|row| (row.name.as_str(), row.self_time)).collect();
+    let mut new: HashMap<&str, Cost> = after.iter().map(|row| (row.name.as_str(), row.self_cost())).collect();
     let change = |name: &str, before, after| RowChange { name: name.to_owned(), before, after };
     let mut rows: Vec<RowChange> = Vec::new();
     for row in before {
-        rows.push(change(&row.name, Some(row.self_time), new.remove(row.name.as_str())));
+        rows.push(change(&row.name, Some(row.self_cost()), new.remove(row.name.as_str())));
     }
     rows.extend(new.into_iter().map(|(name, time)| change(name, None, Some(time))));
     rows.retain(|row| row.before != row.after);
@@ -209,6 +209,8 @@ fn merge_rows<'a>(rows: &'a [Row], merged: &HashMap<String, String>) -> Cow<'a, 
             None => all.push(Row { name: name.clone(), ..row.clone() }),
             Some(sum) => {
                 sum.self_time += row.self_time;
+                sum.self_waited += row.self_waited;
+                sum.total_waited = sum.total_waited.max(row.total_waited).max(sum.self_waited);
                 // The time of one part may include the other: only the longer of the two is certain.
                 sum.total_time = sum.total_time.max(row.total_time).max(sum.self_time);
                 sum.count += row.count;

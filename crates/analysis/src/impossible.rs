@@ -13,7 +13,7 @@ use timeline::{DiagnosticKind, Diagnostics, Ns, Running, SpanId, SpanKind, SpanR
 /// `O(n log n)` in spans and running stretches.
 pub fn impossible(timeline: &Timeline, path: &BootPath, phases: &[Phase], tables: &Tables) -> Diagnostics {
     let mut problems = Diagnostics::default();
-    let show = |time| timeline.unit.show(time);
+    let show = |time| timeline.unit.show_at(time);
     check_spans(timeline, &mut problems);
     check_running(timeline, &mut problems);
     let contiguous = |ends: &mut dyn Iterator<Item = (Ns, Ns)>| {
@@ -55,7 +55,7 @@ fn check_spans(timeline: &Timeline, problems: &mut Diagnostics) {
     let mut last_initcall: Option<SpanRow> = None;
     let name = |row: &SpanRow| {
         let names = &timeline.names;
-        format!("{} {} at {}", names.get(row.name), names.get(row.detail), timeline.unit.show(row.start))
+        format!("{} {} at {}", names.get(row.name), names.get(row.detail), timeline.unit.show_at(row.start))
             .replace("  ", " ")
     };
     for (id, row) in timeline.spans.iter() {
@@ -89,7 +89,7 @@ fn check_running(timeline: &Timeline, problems: &mut Diagnostics) {
         let overlap = longest.filter(|&(cpu, track, to)| cpu == r.cpu && track != r.track && to - r.from > tolerance);
         if overlap.is_some() {
             problems.note(DiagnosticKind::ImpossibleCpuShared, || {
-                format!("CPU {} at {}", r.cpu, timeline.unit.show(r.from))
+                format!("CPU {} at {}", r.cpu, timeline.unit.show_at(r.from))
             });
         }
         longest = match longest {
@@ -103,7 +103,9 @@ fn check_running(timeline: &Timeline, problems: &mut Diagnostics) {
 fn check_table(table: &str, rows: &[Row], whole: Ns, unit: Unit, problems: &mut Diagnostics) {
     let sum: Ns = rows.iter().map(|row| row.self_time).sum();
     if sum != whole {
-        problems.note(DiagnosticKind::ImpossibleSum, || format!("{table}: {} of {}", unit.show(sum), unit.show(whole)));
+        problems.note(DiagnosticKind::ImpossibleSum, || {
+            format!("{table}: {} of {}", unit.show_at(sum), unit.show_at(whole))
+        });
     }
     for row in rows {
         if row.total_time > whole || row.self_time > whole {

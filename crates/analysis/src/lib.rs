@@ -63,7 +63,8 @@ pub use stays::{Stay, Stays};
 pub use stretch::{BootPath, CpuHeld, Stretch, StretchKind};
 pub use tables::{Row, RowKey, Tables, TrackNames, tables};
 pub use what_if::{
-    Becomes, Cannot, Cut, Prices, Range, Rung, Saving, Target, WhatIf, probed, share_beside, synchronous_probes,
+    Becomes, Cannot, Cut, Prices, Range, Rung, RungWaits, Saving, Target, WhatIf, probed, share_beside,
+    synchronous_probes,
 };
 
 use timeline::{Ns, Timeline};

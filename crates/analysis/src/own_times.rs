@@ -2,10 +2,11 @@
 
 use crate::Stays;
 use hashbrown::HashMap;
-use timeline::{Ns, TrackId};
+use timeline::{Cost, Ns, Timeline, TrackId};
 
 /// The stays of the path by their owner's track, with running sums.
-pub struct OwnTimes {
+pub struct OwnTimes<'a> {
+    timeline: &'a Timeline,
     by_track: HashMap<TrackId, Vec<Stay>>,
 }
 
@@ -13,28 +14,31 @@ struct Stay {
     from: Ns,
     to: Ns,
     /// The sum of the stays before it.
-    before: Ns,
+    before: Cost,
 }
 
-impl OwnTimes {
+impl<'a> OwnTimes<'a> {
     /// Linear in the number of stays.
-    pub fn new(stays: &Stays) -> OwnTimes {
+    pub fn new(stays: &Stays<'a>) -> OwnTimes<'a> {
+        let timeline = stays.timeline;
         let mut by_track: HashMap<TrackId, Vec<Stay>> = HashMap::new();
         for stay in stays.iter() {
-            let of_track = by_track.entry(stay.waiters_and_owner().1.track).or_default();
-            let before = of_track.last().map_or(Ns::ZERO, |last| last.before + (last.to - last.from));
+            let track = stay.waiters_and_owner().1.track;
+            let of_track = by_track.entry(track).or_default();
+            let before =
+                of_track.last().map_or(Cost::ZERO, |l: &Stay| l.before + timeline.cost_on(track, l.from, l.to));
             of_track.push(Stay { from: stay.from, to: stay.to, before });
         }
-        OwnTimes { by_track }
+        OwnTimes { timeline, by_track }
     }
 
-    /// The path's time on the track within a stretch. Logarithmic.
-    pub fn within(&self, track: TrackId, from: Ns, to: Ns) -> Ns {
-        let Some(stays) = self.by_track.get(&track) else { return Ns::ZERO };
+    /// The path's time on the track within a stretch, with the timed waits in it. Logarithmic.
+    pub fn within(&self, track: TrackId, from: Ns, to: Ns) -> Cost {
+        let Some(stays) = self.by_track.get(&track) else { return Cost::ZERO };
         let until = |at: Ns| {
             let after = stays.partition_point(|stay| stay.from < at);
             let last = after.checked_sub(1).map(|last| &stays[last]);
-            last.map_or(Ns::ZERO, |stay| stay.before + (at.min(stay.to) - stay.from))
+            last.map_or(Cost::ZERO, |stay| stay.before + self.timeline.cost_on(track, stay.from, at.min(stay.to)))
         };
         until(to.max(from)) - until(from)
     }
@@ -57,11 +61,11 @@ mod tests {
         t.end = Some(End { at: Ns(100), error: Ns::ZERO, track: Some(waiter), evidence: EndEvidence::LastSign });
         t.finalize(Ns::ZERO);
         let own = OwnTimes::new(&Stays::new(&t));
-        assert_eq!(own.within(waiter, Ns(0), Ns(100)), Ns(70));
-        assert_eq!(own.within(waiter, Ns(10), Ns(60)), Ns(20));
-        assert_eq!(own.within(waiter, Ns(25), Ns(45)), Ns(0));
-        assert_eq!(own.within(other, Ns(0), Ns(100)), Ns(30));
-        assert_eq!(own.within(other, Ns(45), Ns(40)), Ns(0));
-        assert_eq!(own.within(TrackId(9), Ns(0), Ns(100)), Ns(0));
+        assert_eq!(own.within(waiter, Ns(0), Ns(100)).length, Ns(70));
+        assert_eq!(own.within(waiter, Ns(10), Ns(60)).length, Ns(20));
+        assert_eq!(own.within(waiter, Ns(25), Ns(45)).length, Ns(0));
+        assert_eq!(own.within(other, Ns(0), Ns(100)).length, Ns(30));
+        assert_eq!(own.within(other, Ns(45), Ns(40)).length, Ns(0));
+        assert_eq!(own.within(TrackId(9), Ns(0), Ns(100)).length, Ns(0));
     }
 }

@@ -1,7 +1,7 @@
 //! The boot path as callers get it: stretches with one owner each. The module `path` decides the owners.
 
 use crate::chain::{Chain, Frame};
-use timeline::{NameId, Ns, TrackId};
+use timeline::{Cost, NameId, Ns, Timeline, TrackId};
 
 /// The reason why a stretch of the path took time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,6 +39,11 @@ impl Stretch {
     pub fn length(&self) -> Ns {
         self.to - self.from
     }
+
+    /// Its length in its parts.
+    pub fn cost(&self, timeline: &Timeline) -> Cost {
+        timeline.cost_on(self.owner().track, self.from, self.to)
+    }
 }
 
 /// A piece of a stretch in which the owner slept and another thread had the CPU. The evidence does not say since when
@@ -73,4 +78,11 @@ pub struct BootPath {
     /// The number of waits that were nested too deep or formed a cycle. Such time is charged to the innermost waiter that was
     /// reached.
     pub too_deep: u64,
+}
+
+impl BootPath {
+    /// The length of the path in its parts.
+    pub fn cost(&self, timeline: &Timeline) -> Cost {
+        self.stretches.iter().map(|stretch| stretch.cost(timeline)).sum()
+    }
 }

@@ -10,7 +10,7 @@ use crate::stretch::{BootPath, CpuHeld, StretchKind};
 use crate::total_time::TotalTimes;
 use hashbrown::{HashMap, HashSet};
 use std::borrow::Cow;
-use timeline::{DECOMPRESS, INDIRECT, NameId, NodeId, Ns, Timeline, TrackId, TrackKind};
+use timeline::{Cost, DECOMPRESS, INDIRECT, NameId, NodeId, Ns, Timeline, TrackId, TrackKind};
 
 mod functions;
 mod track_names;
@@ -41,6 +41,10 @@ pub struct Row {
     pub self_time: Ns,
     /// Time charged to this row and to what it called or waited for.
     pub total_time: Ns,
+    /// The timed waits in `self_time`.
+    pub self_waited: Ns,
+    /// The timed waits in `total_time`.
+    pub total_waited: Ns,
     /// The number of times that it ran.
     pub count: u64,
     /// True if only first calls of functions have its time: later calls are in the rows of their callers.
@@ -55,6 +59,16 @@ pub struct Row {
 }
 
 impl Row {
+    /// The time charged to this row, in its parts.
+    pub fn self_cost(&self) -> Cost {
+        Cost { length: self.self_time, waited: self.self_waited }
+    }
+
+    /// The time charged to this row and to what it called or waited for, in its parts.
+    pub fn total_cost(&self) -> Cost {
+        Cost { length: self.total_time, waited: self.total_waited }
+    }
+
     /// Returns the name for comparison with a row of another kernel's boot. Another build may call the same function
     /// directly instead of through a pointer. A decompressor is the same step for every format that it unpacks.
     pub fn compared_by(&self, timeline: &Timeline) -> Cow<'_, str> {
@@ -125,9 +139,9 @@ struct Key {
 
 #[derive(Default)]
 struct Sum {
-    self_time: Ns,
+    self_time: Cost,
     /// Time of calls too short to be spans, which no stack shows.
-    short: Ns,
+    short: Cost,
     /// Time that is not of a first call alone.
     whole_calls: Ns,
     stretches: u64,
@@ -141,6 +155,7 @@ struct Shared {
     owner: Owner,
     phase: usize,
     around: Around,
+    is_wait: bool,
 }
 
 /// Charges each stretch once.
@@ -155,7 +170,7 @@ struct Charged<'a> {
     explained: Ns,
     total_times: TotalTimes<'a>,
     /// The time of each base as a blamed thread. It is on no stack.
-    blamed: HashMap<BaseId, Ns>,
+    blamed: HashMap<BaseId, Cost>,
     /// The spans, paths and tracks that were counted for each row.
     earners: Pairs,
     paths: Pairs,
@@ -193,24 +208,41 @@ impl<'a> Charged<'a> {
 
     fn add(&mut self, from: Ns, to: Ns, kind: StretchKind, chain: &[Frame]) {
         self.whole += to - from;
-        self.total_times.add(chain, to - from);
-        let Some(&frame) = chain.last() else { return self.add_whole(from, to, kind, chain) };
+        let cost = self.cost(chain, from, to);
+        self.total_times.add(chain, cost);
         let ran = matches!(kind, StretchKind::Running | StretchKind::Runqueue);
-        match self.spread.filter(|_| ran).and_then(|spread| spread.path(frame)) {
-            Some(path) => {
-                let owner = Owner { track: frame.track, blamed: chain.len() > 1, kind };
-                let around = self.charger.around(frame.span);
-                // The span that has the row is counted here. Time that is shared out belongs to any span of its kind.
-                self.count_earner(around, owner);
-                let around = around.of_any_span();
-                let phases = self.phases;
-                by_phase(from, to, phases, |phase, length| {
-                    let phase = phase.unwrap_or(phases.len());
-                    *self.to_share.entry((path, Shared { owner, phase, around })).or_default() += length;
-                });
-            }
+        let spread = self.spread.filter(|_| ran);
+        match spread.zip(chain.last()).and_then(|(spread, &frame)| Some((spread.path(frame)?, frame))) {
+            Some(path) => self.add_shared(from, to, kind, chain, path),
             None => self.add_whole(from, to, kind, chain),
         }
+    }
+
+    /// A stretch in its parts, as its owner spent it.
+    fn cost(&self, chain: &[Frame], from: Ns, to: Ns) -> Cost {
+        match chain.last() {
+            Some(owner) => self.timeline.cost_on(owner.track, from, to),
+            None => self.timeline.cost(from, to),
+        }
+    }
+
+    /// Notes a stretch of a path, to be shared out among short calls.
+    fn add_shared(&mut self, from: Ns, to: Ns, kind: StretchKind, chain: &[Frame], (path, frame): (NodeId, Frame)) {
+        let owner = Owner { track: frame.track, blamed: chain.len() > 1, kind };
+        let around = self.charger.around(frame.span);
+        // The span that has the row is counted here. Time that is shared out belongs to any span of its kind.
+        self.count_earner(around, owner);
+        let around = around.of_any_span();
+        let phases = self.phases;
+        by_phase(from, to, phases, |phase, from, to| {
+            let phase = phase.unwrap_or(phases.len());
+            for (length, is_wait) in self.timeline.cost_on(frame.track, from, to).parts() {
+                if length > Ns::ZERO {
+                    let shared = Shared { owner, phase, around, is_wait };
+                    *self.to_share.entry((path, shared)).or_default() += length;
+                }
+            }
+        });
     }
 
     /// Notes a stretch in which another thread had the CPU, perhaps instead of the owner.
@@ -229,19 +261,19 @@ impl<'a> Charged<'a> {
         // The CPU is known to have slept in this function.
         let asleep = kind == StretchKind::Wait && earner.is_some_and(|by| self.is_followed(by));
         let unknown = kind == StretchKind::Wait && charger.is_in_process(chain);
-        by_phase(from, to, phases, |phase, length| {
+        by_phase(from, to, phases, |phase, from, to| {
             let explained = asleep || !unknown && charger.explains(chain, phase.and_then(|phase| phases.get(phase)));
-            self.explained += if explained { length } else { Ns::ZERO };
+            self.explained += if explained { to - from } else { Ns::ZERO };
         });
         if charge.base == BaseId::NOTHING {
-            let phases = self.phases;
-            by_phase(from, to, phases, |phase, length| {
+            by_phase(from, to, phases, |phase, from, to| {
                 let phase = Some(phase.unwrap_or(phases.len()));
-                self.charge(Key { charge, phase }, length, earner, track);
+                self.charge(Key { charge, phase }, self.cost(chain, from, to), earner, track);
             });
         } else {
-            self.blame(charge, to - from);
-            self.charge(Key { charge, phase: None }, to - from, earner, track);
+            let cost = self.cost(chain, from, to);
+            self.blame(charge, cost);
+            self.charge(Key { charge, phase: None }, cost, earner, track);
         }
     }
 
@@ -252,9 +284,9 @@ impl<'a> Charged<'a> {
         }
     }
 
-    fn blame(&mut self, charge: Charge, length: Ns) {
+    fn blame(&mut self, charge: Charge, cost: Cost) {
         if matches!(self.charger.base_of(charge.base), Base::Thread(_) | Base::UnitThread(..)) {
-            *self.blamed.entry(charge.base).or_default() += length;
+            *self.blamed.entry(charge.base).or_default() += cost;
         }
     }
 
@@ -273,16 +305,16 @@ impl<'a> Charged<'a> {
         })
     }
 
-    fn charge(&mut self, key: Key, length: Ns, earner: Option<Doer>, track: Option<TrackId>) {
+    fn charge(&mut self, key: Key, cost: Cost, earner: Option<Doer>, track: Option<TrackId>) {
         let row = self.row(key);
         let sum = &mut self.sums[row as usize];
-        sum.self_time += length;
+        sum.self_time += cost;
         sum.stretches += 1;
         if matches!(earner, Some(Doer::Path(_))) {
-            sum.short += length;
+            sum.short += cost;
         }
         if !matches!(earner, Some(Doer::Span(span)) if self.timeline.spans.is_first_call(span)) {
-            sum.whole_calls += length;
+            sum.whole_calls += cost.length;
         }
         sum.tracks.extend(track.filter(|track| self.owners.add(row, track.0)));
         self.count(row, earner);
@@ -320,7 +352,7 @@ impl<'a> Charged<'a> {
             let phase = phase_name(phases, phase);
             let total = match charge.suffix {
                 Suffix::None => totals[charge.base.0 as usize] + blamed.get(&charge.base).copied().unwrap_or_default(),
-                _ => Ns::ZERO,
+                _ => Cost::ZERO,
             };
             Row {
                 key: match charger.base_of(charge.base) {
@@ -329,16 +361,18 @@ impl<'a> Charged<'a> {
                 },
                 thing: charge.base.0,
                 name: charger.label(charge, phase),
-                self_time: sum.self_time,
-                total_time: (total + sum.short).max(sum.self_time),
+                self_time: sum.self_time.length,
+                total_time: (total + sum.short).length.max(sum.self_time.length),
+                self_waited: sum.self_time.waited,
+                total_waited: (total + sum.short).waited.max(sum.self_time.waited),
                 count: match charger.base_of(charge.base) {
                     _ if sum.count > 0 => sum.count,
                     // A thread that was waited for.
                     Base::Thread(_) | Base::UnitThread(..) => sum.tracks.len() as u64,
                     _ => sum.stretches,
                 },
-                first_calls_only: sum.self_time > Ns::ZERO && sum.whole_calls == Ns::ZERO,
-                share: share(sum.self_time, whole),
+                first_calls_only: sum.self_time.length > Ns::ZERO && sum.whole_calls == Ns::ZERO,
+                share: share(sum.self_time.length, whole),
                 tracks: by_name.names(&sum.tracks),
                 cpu_held: held.get(&row).map(|held| times_by_thread(timeline, held)).unwrap_or_default(),
             }
@@ -365,8 +399,9 @@ impl Follow for Charged<'_> {
             self.explained += length;
         }
         let phase = (charge.base == BaseId::NOTHING).then_some(key.phase);
-        self.blame(charge, length);
-        self.charge(Key { charge, phase }, length, earner, Some(key.owner.track));
+        let cost = Cost::of(length, key.is_wait);
+        self.blame(charge, cost);
+        self.charge(Key { charge, phase }, cost, earner, Some(key.owner.track));
     }
 }
 
@@ -419,16 +454,16 @@ pub(crate) fn phase_name(phases: &[Phase], phase: Option<usize>) -> &str {
 }
 
 /// Cuts `from..to` where phases change. Without phases it stays whole.
-pub(crate) fn by_phase(from: Ns, to: Ns, phases: &[Phase], mut each: impl FnMut(Option<usize>, Ns)) {
+pub(crate) fn by_phase(from: Ns, to: Ns, phases: &[Phase], mut each: impl FnMut(Option<usize>, Ns, Ns)) {
     let mut at = from;
     let first = phases.partition_point(|p| p.end <= at);
     for (i, phase) in phases.iter().enumerate().skip(first).take_while(|(_, p)| p.start < to) {
         let end = phase.end.min(to);
-        each(Some(i), end - at);
+        each(Some(i), at, end);
         at = end;
     }
     if at < to {
-        each(None, to - at);
+        each(None, at, to);
     }
 }
 

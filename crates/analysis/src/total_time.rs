@@ -6,7 +6,7 @@
 //! whole stack to add time.
 
 use crate::chain::Frame;
-use timeline::{Ns, SpanId, Spans};
+use timeline::{Cost, SpanId, Spans};
 
 /// Total times of things, added up stretch by stretch. `keys` maps each span to its thing.
 pub struct TotalTimes<'a> {
@@ -15,32 +15,32 @@ pub struct TotalTimes<'a> {
     /// The innermost span of each frame of the last chain.
     chain: Vec<Option<SpanId>>,
     /// The length of all stretches added.
-    now: Ns,
+    now: Cost,
     things: Vec<Thing>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Thing {
-    total: Ns,
+    total: Cost,
     /// Since when it has been on a stack, if it is on one.
-    since: Ns,
+    since: Cost,
     /// The number of times that it is on the stacks.
     count: u32,
 }
 
 impl<'a> TotalTimes<'a> {
     pub fn new(spans: &'a Spans, keys: &'a [u32], key_count: usize) -> Self {
-        TotalTimes { spans, keys, chain: Vec::new(), now: Ns::ZERO, things: vec![Thing::default(); key_count] }
+        TotalTimes { spans, keys, chain: Vec::new(), now: Cost::ZERO, things: vec![Thing::default(); key_count] }
     }
 
-    pub fn add(&mut self, chain: &[Frame], length: Ns) {
+    pub fn add(&mut self, chain: &[Frame], cost: Cost) {
         for i in 0..chain.len().max(self.chain.len()) {
             let from = self.chain.get(i).copied().flatten();
             self.switch_stack(from, chain.get(i).and_then(|frame| frame.span));
         }
         self.chain.clear();
         self.chain.extend(chain.iter().map(|frame| frame.span));
-        self.now += length;
+        self.now += cost;
     }
 
     /// Leaves the spans that are only around `from`, and enters those that are only around `to`.
@@ -78,8 +78,8 @@ impl<'a> TotalTimes<'a> {
     }
 
     /// Returns the total time of each key.
-    pub fn totals(mut self) -> Vec<Ns> {
-        self.add(&[], Ns::ZERO);
+    pub fn totals(mut self) -> Vec<Cost> {
+        self.add(&[], Cost::ZERO);
         self.things.into_iter().map(|thing| thing.total).collect()
     }
 }

@@ -24,7 +24,7 @@ use crate::{Groups, total};
 use hashbrown::HashSet;
 use std::fmt;
 use target_time::{Shrunk, TargetTime, chain};
-use timeline::{NameId, Ns, Timeline, TrackId};
+use timeline::{Cost, NameId, Ns, Timeline, TrackId};
 
 /// A row or function to make shorter.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,6 +65,8 @@ pub struct Rung {
     pub before: Ns,
     /// The boot's length with the saving.
     pub after: Ns,
+    /// The timed waits in `before`, `after`, `was` and `now`.
+    pub waits: RungWaits,
     /// The range over the boots that the log allows, if their savings or lengths differ.
     pub range: Option<Range>,
     /// The target's time on the boot path before the saving.
@@ -77,6 +79,15 @@ pub struct Rung {
     /// The rows that have the rest of the target's total time, longest first. Filled in two cases. The target is to
     /// take longer than it did. Or all or a share of it is saved, and most of its total time is charged to other rows.
     pub besides: Vec<(String, Ns)>,
+}
+
+/// The timed waits in the lengths of a [`Rung`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RungWaits {
+    pub before: Ns,
+    pub after: Ns,
+    pub was: Ns,
+    pub now: Ns,
 }
 
 /// The savings and the lengths of the boots that a log allows.
@@ -252,7 +263,8 @@ impl WhatIf {
             target_time = TargetTime::new(&self.timeline, &self.groups, self.end, &target);
         }
         let path = boot_path(&self.timeline);
-        let was = target_time.on_path(&path);
+        let was_cost = target_time.on_path(&path);
+        let was = was_cost.length;
         let grows = matches!(saving.becomes, Becomes::Takes(time) if time > was);
         let besides = match saving.becomes {
             Becomes::Takes(_) if !grows => Vec::new(),
@@ -263,7 +275,7 @@ impl WhatIf {
         let (factor, new, now) = match saving.becomes {
             Becomes::Nothing => self.replay(&target_time, &target, 0.0),
             Becomes::Less(share) => self.replay(&target_time, &target, 1.0 - share),
-            Becomes::Takes(time) if Ns::ZERO < was => self.find_factor(time, was, (&target_time, &target), stop),
+            Becomes::Takes(time) if Ns::ZERO < was => self.find_factor(time, was_cost, (&target_time, &target), stop),
             Becomes::Takes(time) => {
                 let takes = target_time.on_all_threads();
                 self.replay(&target_time, &target, if takes > Ns::ZERO { time.0 as f64 / takes.0 as f64 } else { 1.0 })
@@ -273,14 +285,17 @@ impl WhatIf {
             return Err(Cannot::Stopped);
         }
         let (before, after) = (self.total(), total(&new));
+        let new_waits = if new.timed_waits.is_some() { boot_path(&new).cost(&new).waited } else { Ns::ZERO };
+        let (before_waits, now_waits) = (path.cost(&self.timeline).waited, now.waited);
+        let waits = RungWaits { before: before_waits, after: new_waits, was: was_cost.waited, now: now_waits };
         let range = self.save_in_allowed(&target, factor, (before - after, after), stop)?;
         let also = self.names.other_rows(&target);
         self.timeline = new;
-        Ok(Rung { target, before, after, range, was, now, also, besides })
+        Ok(Rung { target, before, after, waits, range, was, now: now.length, also, besides })
     }
 
     /// Replays the boot with the target taking `factor` of its time. Also returns the target's time on the new path.
-    fn replay(&self, target_time: &TargetTime, target: &Target, factor: f64) -> (f64, Timeline, Ns) {
+    fn replay(&self, target_time: &TargetTime, target: &Target, factor: f64) -> (f64, Timeline, Cost) {
         let shrunk = Shrunk { target: target_time, factor };
         let shared = Shared::default();
         let mut new = Replay::new(&self.timeline, self.end, &target_time.segments, &shared, &shrunk).timeline(self.end);
@@ -322,19 +337,20 @@ impl WhatIf {
     fn find_factor(
         &self,
         time: Ns,
-        was: Ns,
+        was_cost: Cost,
         (target_time, target): (&TargetTime, &Target),
         stop: &dyn Fn() -> bool,
-    ) -> (f64, Timeline, Ns) {
+    ) -> (f64, Timeline, Cost) {
         const MAX_TRIES: usize = 24;
         /// The largest factor that is tried.
         const MAX_FACTOR: f64 = 1e6;
+        let was = was_cost.length;
         let close = Ns(1 + was.max(time).0 / 1_000_000);
-        let mut best: Option<(f64, Timeline, Ns)> = None;
+        let mut best: Option<(f64, Timeline, Cost)> = None;
         let mut try_factor = |factor: f64| {
             let attempt = self.replay(target_time, target, factor);
-            let now = attempt.2;
-            if best.as_ref().is_none_or(|best| (now - time).abs() < (best.2 - time).abs()) {
+            let now = attempt.2.length;
+            if best.as_ref().is_none_or(|best| (now - time).abs() < (best.2.length - time).abs()) {
                 best = Some(attempt);
             }
             (factor, now)
@@ -354,7 +370,7 @@ impl WhatIf {
             let tried = try_factor(low.0 + part * (high.0 - low.0));
             if tried.1 < time { low = tried } else { high = tried }
         }
-        best.unwrap_or_else(|| (1.0, self.timeline.clone(), was))
+        best.unwrap_or_else(|| (1.0, self.timeline.clone(), was_cost))
     }
 }
 

@@ -128,7 +128,7 @@ mod tests {
     fn bench(boots: &[&[(&str, i64)]]) -> Document {
         let stop = Stop { rounds: 3, ..Stop::default() };
         let plan = Plan { variants: 1, warm_ups: 0, stop, seed: 1, ..Plan::default() };
-        let time = |&(name, ns): &(&str, i64)| PhaseTime { name: name.to_owned(), ns };
+        let time = |&(name, ns): &(&str, i64)| PhaseTime { name: name.to_owned(), ns, waited_ns: 0 };
         let boots = (0..).zip(boots).map(|(number, milestones)| {
             let measured = Measured {
                 outcome: "reached".to_owned(),

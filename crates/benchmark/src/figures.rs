@@ -1,10 +1,10 @@
 //! Takes over from an analysed boot the figures that a bench keeps. The caller supplies the boot and its outcome.
 
-use crate::metrics::{Source, Values};
+use crate::metrics::{Source, TIMED_WAITS, Values};
 use crate::runs::{Measured, PhaseTime};
 use analysis::{Phase, Tables};
 use recording::Recording;
-use timeline::{MilestoneKind, Ns, Timeline};
+use timeline::{Cost, MilestoneKind, Ns, Timeline};
 
 /// Maximum number of rows kept one by one; the rest becomes one row. A few hundred are usual, but a guest can have any number.
 const MAX_ROWS: usize = 1000;
@@ -22,14 +22,19 @@ const NO_LENGTH: &str = "its length is not known, because nothing in it has a ti
 impl Measured {
     /// Sets the total, phases and rows of a boot that reached its end mark. A boot of unknown length has no total; it does not
     /// count as 0 s.
-    pub fn take_figures(&mut self, total: Ns, phases: &[Phase], tables: &Tables) {
-        if total <= Ns::ZERO {
+    pub fn take_figures(&mut self, timeline: &Timeline, total: Cost, phases: &[Phase], tables: &Tables) {
+        if total.length <= Ns::ZERO {
             NO_LENGTH.clone_into(&mut self.detail);
             return;
         }
-        self.total_ns = Some(total.0);
-        self.phases = phases.iter().map(|p| PhaseTime { name: p.name.to_string(), ns: p.length().0 }).collect();
-        self.rows = rows(tables.wheres.iter().map(|row| (row.name.as_str(), row.self_time)));
+        self.total_ns = Some(total.length.0);
+        self.waited_ns = timeline.timed_waits.is_some().then_some(total.waited.0);
+        if let Some(waited_ns) = self.waited_ns.and_then(|ns| u64::try_from(ns).ok()) {
+            self.metrics.set(TIMED_WAITS, waited_ns);
+        }
+        let phase = |p: &Phase| PhaseTime::new(p.name.clone(), timeline.cost(p.start, p.end));
+        self.phases = phases.iter().map(phase).collect();
+        self.rows = rows(tables.wheres.iter().map(|row| (row.name.as_str(), row.self_cost())));
     }
 }
 
@@ -38,7 +43,8 @@ impl Measured {
     pub fn take_milestones(&mut self, timeline: &Timeline) {
         let passed = timeline.milestones();
         let named = passed.iter().filter(|milestone| milestone.kind != MilestoneKind::End).take(MAX_MILESTONES);
-        let named = named.map(|passed| PhaseTime { name: cut(&passed.kind.name(&timeline.names)), ns: passed.at.0 });
+        let until = |at: Ns| timeline.cost(Ns::ZERO, at);
+        let named = named.map(|passed| PhaseTime::new(cut(&passed.kind.name(&timeline.names)), until(passed.at)));
         self.milestones = named.collect();
     }
 }
@@ -56,7 +62,7 @@ impl Values {
             Source::MeminfoAfterWorkload(line) => after.bytes(line),
             Source::VmmMaxRss => vmm.max_rss_bytes,
             Source::VmmCpuTime => vmm.user_ns?.checked_add(vmm.system_ns?),
-            Source::Length | Source::Less(..) => None,
+            Source::Length | Source::TimedWaits | Source::Less(..) => None,
         }))
     }
 }
@@ -66,11 +72,12 @@ fn cut(name: &str) -> String {
 }
 
 /// The rows, largest first, of which the ones beyond [`MAX_ROWS`] are summed into one.
-fn rows<'a>(all: impl Iterator<Item = (&'a str, Ns)>) -> Vec<PhaseTime> {
-    let mut rows: Vec<PhaseTime> = all.map(|(name, time)| PhaseTime { name: cut(name), ns: time.0 }).collect();
-    let rest: i64 = rows.iter().skip(MAX_ROWS).map(|row| row.ns).sum();
+fn rows<'a>(all: impl Iterator<Item = (&'a str, Cost)>) -> Vec<PhaseTime> {
+    let mut rows: Vec<PhaseTime> = all.map(|(name, cost)| PhaseTime::new(cut(name), cost)).collect();
+    let rest = |part: fn(&PhaseTime) -> i64| rows.iter().skip(MAX_ROWS).map(part).sum::<i64>();
+    let rest = PhaseTime { name: REST.to_owned(), ns: rest(|row| row.ns), waited_ns: rest(|row| row.waited_ns) };
     rows.truncate(MAX_ROWS);
-    rows.extend((rest != 0).then(|| PhaseTime { name: REST.to_owned(), ns: rest }));
+    rows.extend((rest.ns != 0).then_some(rest));
     rows
 }
 
@@ -81,9 +88,12 @@ mod tests {
     #[test]
     fn rows_beyond_the_most_are_one() {
         let names: Vec<String> = (0..MAX_ROWS + 5).map(|i| i.to_string()).collect();
-        let found = rows(names.iter().map(|name| (name.as_str(), Ns(2))));
+        let found = rows(names.iter().map(|name| (name.as_str(), Cost::busy(Ns(2)))));
         assert_eq!((found.len(), found[MAX_ROWS].ns), (MAX_ROWS + 1, 10));
         assert_eq!(found.iter().map(|row| row.ns).sum::<i64>(), 2 * (MAX_ROWS as i64 + 5));
-        assert_eq!(rows([("a".repeat(10_000).as_str(), Ns(1))].into_iter())[0].name.len(), MAX_NAME_CHARACTERS);
+        assert_eq!(
+            rows([("a".repeat(10_000).as_str(), Cost::busy(Ns(1)))].into_iter())[0].name.len(),
+            MAX_NAME_CHARACTERS
+        );
     }
 }

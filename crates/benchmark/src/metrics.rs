@@ -53,6 +53,8 @@ pub enum Source {
     Meminfo(&'static str),
     /// The same line after a workload. Documents of boots without a workload leave the metric out.
     MeminfoAfterWorkload(&'static str),
+    /// The timed waits of a deterministic boot.
+    TimedWaits,
     /// The VMM's maximum resident set size over its whole run.
     VmmMaxRss,
     /// The VMM's CPU time on the host over its whole run.
@@ -64,8 +66,12 @@ pub enum Source {
 /// The boot's length. Only the history treats it as a metric; elsewhere it has separate fields, with phases and rows.
 pub const TOTAL: Metric = metric("total", Unit::Nanoseconds, Better::Lower, Source::Length, "time to the end mark");
 
+/// The name of the metric of a deterministic boot's timed waits.
+pub const TIMED_WAITS: &str = "timed_waits";
+
 /// All metrics except the length.
 pub const METRICS: &[Metric] = &[
+    metric(TIMED_WAITS, Unit::Nanoseconds, Better::Lower, Source::TimedWaits, "timed waits"),
     metric("vmm_max_rss", Unit::Bytes, Better::Lower, Source::VmmMaxRss, "VMM's peak memory"),
     metric("vmm_cpu", Unit::Nanoseconds, Better::Lower, Source::VmmCpuTime, "VMM's CPU time"),
     metric("guest_total", Unit::Bytes, Better::Neither, Source::Meminfo("MemTotal"), "guest memory"),
@@ -125,7 +131,7 @@ impl Metric {
 
     /// True if documents leave it out when it is unknown. Other metrics are `null` then.
     pub fn is_mentioned_if_known(&self) -> bool {
-        matches!(self.from, Source::MeminfoAfterWorkload(_))
+        matches!(self.from, Source::MeminfoAfterWorkload(_) | Source::TimedWaits)
     }
 
     /// True if the host's kernel measures it. Such a metric varies from boot to boot even if deterministic boots repeat exactly.
@@ -174,6 +180,13 @@ impl Values {
     /// Calls `source` for each metric that is not computed.
     pub fn gather(mut source: impl FnMut(Source) -> Option<u64>) -> Values {
         PerMetric::of(|metric| if metric.is_computed() { None } else { source(metric.from) })
+    }
+
+    /// Sets the value of the metric with this name.
+    pub fn set(&mut self, name: &str, value: u64) {
+        if let Some(place) = place(name) {
+            self.0[place] = Some(value);
+        }
     }
 
     /// The boot's value of a metric. `None` if unknown.

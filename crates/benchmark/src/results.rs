@@ -380,7 +380,7 @@ mod tests {
     /// A boot with the phases `kernel` and `console`, in ms.
     fn boot(round: u32, variant: usize, kernel: f64, console: f64) -> Boot {
         let ns = |ms: f64| (ms * 1e6) as i64;
-        let phase = |name: &str, ms| PhaseTime { name: name.to_owned(), ns: ns(ms) };
+        let phase = |name: &str, ms| PhaseTime { name: name.to_owned(), ns: ns(ms), waited_ns: 0 };
         let measured = Measured {
             outcome: "reached".to_owned(),
             total_ns: Some(ns(kernel) + ns(console)),
@@ -458,7 +458,7 @@ mod tests {
     #[test]
     fn a_part_of_repeated_boots_moves_only_beyond_the_effect_of_layout() {
         let head = Head { dithered: false, ..head(&["a", "b"], true) };
-        let part = |name: &str, ns: i64| PhaseTime { name: name.to_owned(), ns };
+        let part = |name: &str, ns: i64| PhaseTime { name: name.to_owned(), ns, waited_ns: 0 };
         // The boot takes 1 s: 10 µs more in a row of 50 µs is less than 0.075 % of that, 5 ms more is not.
         let boot = |variant: usize, small: i64, large: i64| {
             let rows = vec![part("small", small), part("large", large), part("rest", 1_000_000_000)];
@@ -476,7 +476,7 @@ mod tests {
     #[test]
     fn likely_rows_are_listed_if_only_a_phase_is_proven() {
         let mut random = fastrand::Rng::with_seed(7);
-        let part = |name: String, ns: f64| PhaseTime { name, ns: ns as i64 };
+        let part = |name: String, ns: f64| PhaseTime { name, ns: ns as i64, waited_ns: 0 };
         let mut all = Vec::new();
         for number in 0..14 {
             let (round, variant) = (number / 2, number as usize % 2);

@@ -12,7 +12,7 @@ use statistics::quantile::median_interval;
 use statistics::{power, sorted};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use timeline::INDIRECT;
+use timeline::{Cost, INDIRECT};
 
 /// The plan of a bench.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -71,6 +71,9 @@ pub struct Measured {
     pub detail: String,
     /// Time from time zero to the end mark. Null unless the boot reached it.
     pub total_ns: Option<i64>,
+    /// The timed waits in `total_ns`. Null if the evidence does not show them. In a deterministic boot, the rest is instructions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited_ns: Option<i64>,
     /// The phases in order. They sum to the total.
     #[serde(default)]
     pub phases: Vec<PhaseTime>,
@@ -96,13 +99,32 @@ pub struct Measured {
 }
 
 /// A phase, a row or a milestone of one boot.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PhaseTime {
     /// Name that this version uses.
     #[serde(deserialize_with = "deserialize_current_name")]
     pub name: String,
     /// Duration in ns; for a milestone, the time since time zero.
     pub ns: i64,
+    /// The timed waits in `ns`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waited_ns: i64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it like this")]
+fn is_zero(ns: &i64) -> bool {
+    *ns == 0
+}
+
+impl PhaseTime {
+    pub(crate) fn new(name: String, cost: Cost) -> PhaseTime {
+        PhaseTime { name, ns: cost.length.0, waited_ns: cost.waited.0 }
+    }
+
+    /// The part that is no timed wait: in a deterministic boot, instructions.
+    pub fn busy_ns(&self) -> i64 {
+        self.ns - self.waited_ns
+    }
 }
 
 /// The current name of a phase or row that an earlier version may have written under another name.

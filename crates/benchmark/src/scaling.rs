@@ -355,6 +355,7 @@ mod tests {
         let mut boot = |(variant, (c, m)): (usize, (&str, &str)), round| {
             let (aps, gib) = (c.parse::<f64>().unwrap() - 1.0, gibibytes(m).unwrap());
             let mut row = |name: &str, ms: f64| PhaseTime {
+                waited_ns: 0,
                 name: name.to_owned(),
                 ns: ((ms + if ms > 0.0 { random.f64() } else { 0.0 }) * 1e6) as i64,
             };
@@ -411,8 +412,10 @@ mod tests {
         for round in 0..rounds {
             for (variant, size) in sizes.iter().enumerate() {
                 let rows = rows(size.parse().unwrap(), &mut random);
-                let rows: Vec<PhaseTime> =
-                    rows.into_iter().map(|(name, ms)| PhaseTime { name, ns: (ms * 1e6) as i64 }).collect();
+                let rows: Vec<PhaseTime> = rows
+                    .into_iter()
+                    .map(|(name, ms)| PhaseTime { name, ns: (ms * 1e6) as i64, waited_ns: 0 })
+                    .collect();
                 let total_ns = Some(rows.iter().map(|r| r.ns).sum());
                 let measured = Measured { outcome: "reached".to_owned(), total_ns, rows, ..Measured::default() };
                 boots.push(Boot { number: 0, round: Some(round), variant, began_ns: 0, measured });

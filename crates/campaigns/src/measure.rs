@@ -56,7 +56,7 @@ fn measured(folder: &Path, manifest: &Manifest, up_to: &UpTo) -> anyhow::Result<
     }
     let boot = opened.boot(None)?;
     measured.traced = Some(!boot.timeline.running.is_empty());
-    measured.take_figures(boot.total, &boot.phases, boot.tables());
+    measured.take_figures(boot.timeline, boot.cost(), &boot.phases, boot.tables());
     Ok(measured)
 }
 

@@ -236,7 +236,7 @@ pub fn ledger(opened: &OpenedBoot, name: &str, savings: &[String], stop: &dyn Fn
     check_number(savings.len())?;
     let mut base = Base::of(opened, None)?;
     let before = base.boot().wheres();
-    let mut ledger = Ledger::new(name, base.boot().total, opened.timeline.unit);
+    let mut ledger = Ledger::new(name, base.boot().cost(), opened.timeline.unit);
     for text in savings {
         let (typed, saving, state) = saving(text).map_err(anyhow::Error::msg)?;
         ledger.estimate(&typed, state, base.save(&saving, stop)?);
@@ -258,7 +258,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let mut base = Base::of(args.up_to.milestone().open_noting_warnings(&args.recording, output)?, group)?;
     let name = args.recording.display().to_string();
     let before = base.boot().wheres();
-    let mut ledger = Ledger::new(&name, base.boot().total, base.opened.timeline.unit);
+    let mut ledger = Ledger::new(&name, base.boot().cost(), base.opened.timeline.unit);
     for step in &args.steps.0 {
         match step {
             Step::Save(typed, saving, state) => ledger.estimate(typed, state.clone(), base.save(saving, &|| false)?),
@@ -275,7 +275,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
                     );
                 }
                 base = next;
-                ledger.measured(name, state.clone(), base.boot().total);
+                ledger.measured(name, state.clone(), base.boot().cost());
             }
         }
     }

@@ -42,7 +42,7 @@ pub fn lookup_cost<'c>(seen: &Seen, mut changes: impl Iterator<Item = &'c Change
     }
     let searched = seen.timeline.spans.iter().filter(|(_, row)| row.kind == SpanKind::Initcall).count();
     let lookups = Ns(LOOKUP.0 * i64::try_from(searched).unwrap_or(i64::MAX >> 20));
-    Price { low: Ns::ZERO, likely: lookups, high: lookups + lookups }
+    Price { likely: lookups, high: lookups + lookups, ..Price::default() }
 }
 
 fn is_list(word: &str) -> bool {

@@ -11,6 +11,8 @@ pub struct Price {
     pub likely: Ns,
     /// In the best case.
     pub high: Ns,
+    /// The timed waits in `likely`.
+    pub waited: Ns,
 }
 
 /// Confidence in a finding's cause.

@@ -13,7 +13,7 @@ use crate::{Need, Remedy, Seen};
 use analysis::{Cannot, Cut, Prices, floor};
 use std::cmp::Reverse;
 use std::collections::VecDeque;
-use timeline::{Ns, Timeline};
+use timeline::{Cost, Ns, Timeline};
 
 /// A finding keeps at most this number of stretches; documents list fewer.
 const MAX_EVIDENCE: usize = 1000;
@@ -26,7 +26,7 @@ pub struct Found {
     /// Sorted by price, the most valuable first.
     pub findings: Vec<Finding>,
     /// Saving of all these findings together; what they share counts once.
-    pub together: Ns,
+    pub together: Cost,
     /// The number of drafts with a price below `noise`, which are not among the findings.
     pub below_noise: usize,
     /// The number of further drafts: their bounds are too small for the requested number of findings, or too many others can save more.
@@ -118,9 +118,12 @@ pub(crate) fn find_by(table: &'static [Detector], seen: &Seen, most: usize, work
     let all: Vec<Cut> = priced.iter().flat_map(|priced| priced.cuts.iter().copied()).collect();
     let changes = priced.iter().flat_map(|priced| &priced.draft.remedy.changes);
     found.together = match priced.as_slice() {
-        [] => Ns::ZERO,
-        [only] => only.saved,
-        _ => prices.saved(&all) - blacklist::lookup_cost(seen, changes).likely,
+        [] => Cost::ZERO,
+        [only] => Cost { length: only.saved, waited: prices.saved_waits(&all) },
+        _ => Cost {
+            length: prices.saved(&all) - blacklist::lookup_cost(seen, changes).likely,
+            waited: prices.saved_waits(&all),
+        },
     };
     let grace = GracePeriods::of(seen);
     let intervals =
@@ -191,7 +194,8 @@ fn price(prices: &Prices, grace: &GracePeriods, parts: &[Part], likely: &[Cut], 
     // The remedy does not cause the variation of a wait for the timer's tick, so that cannot turn a saving into a loss.
     let (more, less) = grace.variation(likely);
     let low = (low - less).max(low.min(Ns::ZERO));
-    Price { low: (low - costs.high).min(saved), likely: saved, high: (high + more - costs.low).max(saved) }
+    let waited = prices.saved_waits(likely);
+    Price { low: (low - costs.high).min(saved), likely: saved, high: (high + more - costs.low).max(saved), waited }
 }
 
 /// Saving of several findings of a boot together; what they share counts once. `None` if no prices can be computed.
@@ -239,7 +243,7 @@ mod tests {
         assert_eq!((found.findings.len(), found.not_priced), (MAX_PRICED, 100 - MAX_PRICED));
         assert_eq!(found.findings.last().unwrap().about, "SYSINIT driver36", "those that save most");
         assert_eq!(
-            (five.findings.len(), five.not_priced, five.together),
+            (five.findings.len(), five.not_priced, five.together.length),
             (5, 95, ms(3 * (199 + 198 + 197 + 196 + 195)))
         );
         assert_eq!((boot(0).not_priced, five.below_noise), (100, 0));
@@ -304,7 +308,7 @@ mod tests {
         let [a, b] = &found.findings[..] else { panic!("{found:?}") };
         let search = Ns(3 * 2_300);
         assert_eq!([a.price.likely, b.price.likely], [ms(5) - search; 2]);
-        assert_eq!(found.together, ms(10) - search);
+        assert_eq!(found.together.length, ms(10) - search);
     }
 
     #[test]

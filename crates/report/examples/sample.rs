@@ -159,6 +159,7 @@ fn boot_of_samples() -> Timeline {
 /// A made-up finding about a span that the boot has.
 fn example_findings() -> Findings {
     let evidence = FindingEvidence {
+        waited_ns: 0,
         track: "swapper/0".to_owned(),
         start_ns: 500_000_000,
         end_ns: 520_000_000,
@@ -209,14 +210,14 @@ fn bench() -> Document {
             let row = |name: &str, ms: f64, salt: u32| {
                 // Scatter of up to 4 ms, the same in each run.
                 let scatter = (number.wrapping_add(salt).wrapping_mul(2_654_435_761) >> 8) % 4_000_000;
-                PhaseTime { name: name.to_owned(), ns: (ms * 1e6) as i64 + i64::from(scatter) }
+                PhaseTime { name: name.to_owned(), ns: (ms * 1e6) as i64 + i64::from(scatter), waited_ns: 0 }
             };
             let aps = (cpus - 1) as f64;
             let rows =
                 vec![row("rest", 300.0, 1), row("start_aps", 40.0 * aps, 2), row(sample::HOSTILE, 10.0 * gib, 3)];
             let phases = vec![
-                PhaseTime { name: "kernel".to_owned(), ns: rows[0].ns + rows[2].ns },
-                PhaseTime { name: "start other CPUs".to_owned(), ns: rows[1].ns },
+                PhaseTime { name: "kernel".to_owned(), ns: rows[0].ns + rows[2].ns, waited_ns: 0 },
+                PhaseTime { name: "start other CPUs".to_owned(), ns: rows[1].ns, waited_ns: 0 },
             ];
             let total_ns = Some(rows.iter().map(|r| r.ns).sum());
             let reached = Measured { outcome: "reached".to_owned(), total_ns, phases, rows, ..Measured::default() };

@@ -4,7 +4,7 @@
 use crate::{Facts, Findings, WhereLine};
 use analysis::{BootPath, Groups, Phase, ProcessTimes, Stays, Tables};
 use std::cell::OnceCell;
-use timeline::{Ns, Os, Timeline, TrackId};
+use timeline::{Cost, Ns, Os, Timeline, TrackId};
 
 /// A finalized timeline with its analysis and the facts of its run.
 pub struct Boot<'a> {
@@ -56,6 +56,17 @@ impl<'a> Boot<'a> {
     /// The boot path: what the boot waited for at each instant.
     pub fn path(&self) -> &BootPath {
         self.path.get_or_init(|| self.stays.path())
+    }
+
+    /// The length of the boot in its parts.
+    pub fn cost(&self) -> Cost {
+        if self.timeline.timed_waits.is_none() {
+            return Cost::busy(self.total);
+        }
+        match self.path() {
+            path if path.stretches.is_empty() => self.timeline.cost(Ns::ZERO, self.total),
+            path => path.cost(self.timeline),
+        }
     }
 
     /// The path in rows.

@@ -26,7 +26,7 @@ pub struct CommitRange {
     pub repo: String,
     /// The bench, whose folder has every boot.
     pub bench: String,
-    /// True if boots were deterministic: all `_ns` then count instructions.
+    /// True if boots were deterministic: all `_ns` are then guest time, one for each instruction.
     #[serde(default)]
     pub deterministic: bool,
     /// The commits, the oldest first. The first is the parent of the range, if the range has one parent.
@@ -124,7 +124,7 @@ impl Moved {
     }
 
     fn text(&self, layout: Layout, out: &mut String) {
-        let layout = Layout { unit: Unit::Instructions, ..layout };
+        let layout = Layout { unit: Unit::GuestTime, ..layout };
         out.push('\n');
         for (title, lines) in [("function that moved", &self.functions), ("path, function first", &self.paths)] {
             changed_lines(title, lines, layout, out);

@@ -44,7 +44,7 @@ impl DiagnosticLine {
     /// Makes the line of a diagnostic, for a timeline that counts in `unit`.
     pub fn new(d: &Diagnostic, unit: Unit) -> DiagnosticLine {
         let (what, effect) = sentence(d.kind);
-        let cost = d.cost.map_or(String::new(), |cost| format!(" ({})", unit.show(cost)));
+        let cost = d.cost.map_or(String::new(), |cost| format!(" ({})", unit.show_at(cost)));
         let name = |text: String| text.replace("{name}", &d.about);
         let effect = name(worded(effect, d.count));
         let what_counted = name(worded(what, d.count).replace("{n}", &thousands(d.count)));

@@ -2,7 +2,8 @@
 //!
 //! The document has the schema `bootscope.diff/1`; fields are added, never renamed or removed. `diff.example.json`,
 //! beside this file, is a complete document; a test parses it. If both boots have a call trace, the diff compares each
-//! function and each call path. Amounts are in nanoseconds; in a deterministic boot these are instructions.
+//! function and each call path. Amounts are in nanoseconds. In a deterministic boot, each is an instruction or a part of
+//! a timed wait.
 
 mod dither;
 mod tables;
@@ -10,8 +11,10 @@ mod tables;
 pub use dither::Dither;
 pub(crate) use tables::changed_lines;
 
+use crate::layout::cost;
 use crate::paragraph::paragraph;
 use crate::text::{by_layout, counted, places, two_digits};
+use crate::where_line::is_zero;
 use crate::{Boot, Layout, harmless};
 use analysis::floor;
 use analysis::{Amount, Change, RowChange, Side};
@@ -19,7 +22,7 @@ use recording::Difference;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use tables::{Whole, row_table, table};
-use timeline::{Ns, SpanKind, TimeBase, Unit};
+use timeline::{Cost, Ns, SpanKind, TimeBase, Unit};
 
 /// The label of a function that both boots have.
 const CHANGED: &str = "changed";
@@ -141,11 +144,14 @@ pub struct DiffSide {
     pub kernel: String,
     /// The outcome of the boot.
     pub outcome: String,
-    /// The unit of its `_ns`: `ns`, `ticks`, or `instructions` of a deterministic boot.
+    /// The unit of its `_ns`, as in `show`.
     #[serde(default = "nanoseconds")]
     pub unit: String,
     /// The time to the end mark.
     pub total_ns: i64,
+    /// The timed waits in `total_ns`. In a deterministic boot, the rest is instructions.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waited_ns: i64,
 }
 
 fn nanoseconds() -> String {
@@ -160,6 +166,12 @@ pub struct DiffRow {
     pub before_ns: Option<i64>,
     /// The time after; `null` if the row vanished.
     pub after_ns: Option<i64>,
+    /// The timed waits in `before_ns`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub before_waited_ns: i64,
+    /// The timed waits in `after_ns`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub after_waited_ns: i64,
     /// For dithered boots, the difference of the medians.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change_ns: Option<i64>,
@@ -172,6 +184,24 @@ impl DiffRow {
     /// The change; a row that only one boot has counts as 0 in the other.
     pub fn change(&self) -> i64 {
         self.change_ns.unwrap_or_else(|| self.after_ns.unwrap_or(0) - self.before_ns.unwrap_or(0))
+    }
+
+    /// The times before and after, in their parts.
+    fn times(&self) -> tables::Times {
+        let [before, after] = [(self.before_ns, self.before_waited_ns), (self.after_ns, self.after_waited_ns)];
+        [before, after].map(|(ns, waited_ns)| ns.map(|ns| cost(ns, waited_ns)))
+    }
+
+    /// The change in its parts. For dithered boots, the parts of medians are not known.
+    fn cost_change(&self) -> Cost {
+        let [before, after] = self.times().map(Option::unwrap_or_default);
+        self.change_ns.map_or(after - before, |ns| Cost::busy(Ns(ns)))
+    }
+}
+
+impl DiffSide {
+    fn cost(&self) -> Cost {
+        cost(self.total_ns, self.waited_ns)
     }
 }
 
@@ -334,7 +364,7 @@ impl Diff {
 
     /// The lines before the tables: what differs in how they were run, the totals, and what is not comparable.
     pub fn heading(&self, layout: Layout) -> String {
-        let layout = Layout { unit: Unit::named(&self.before.unit), ..layout };
+        let layout = Layout { unit: self.unit(), ..layout };
         let mut out = String::new();
         self.before_the_figures(layout, &mut out);
         self.totals(layout, &mut out);
@@ -363,6 +393,11 @@ impl Diff {
         let whole = |of| self.whole(within(of));
         row_table("where the boot path went", &self.rows, layout.top, &whole(|d| d.rows_within), layout, &mut out);
         let title = if self.evidence == Compared::Calls { "function" } else { "function, step or message" };
+        // The parts of these lengths are not compared.
+        let layout = Layout { unit: if self.has_waits() { guest_time(layout.unit) } else { layout.unit }, ..layout };
+        if layout.unit == Unit::GuestTime && !(self.functions.is_empty() && self.paths.is_empty()) {
+            paragraph("guest time, instructions and timed waits together:", "", layout, &mut out);
+        }
         table(title, &self.functions, &whole(|d| d.functions_within), layout, &mut out);
         table("path, function first", &self.paths, &whole(|d| d.paths_within), layout, &mut out);
         out
@@ -370,18 +405,35 @@ impl Diff {
 
     /// True if one boot counts instructions and the other time: no figure of one is comparable with one of the other.
     pub fn counts_differ(&self) -> bool {
-        self.before.unit != self.after.unit
+        let [before, after] = self.units().map(guest_time);
+        before != after
+    }
+
+    fn units(&self) -> [Unit; 2] {
+        [&self.before, &self.after].map(|side| Unit::named(&side.unit))
+    }
+
+    /// The unit of the tables.
+    fn unit(&self) -> Unit {
+        let [before, after] = self.units();
+        let is_apart = before == after && !(self.dither.is_some() && self.has_waits());
+        if is_apart { before } else { guest_time(before) }
+    }
+
+    /// True if a boot has timed waits.
+    fn has_waits(&self) -> bool {
+        [&self.before, &self.after].iter().any(|side| side.waited_ns > 0)
     }
 
     /// The sums of a table in which `within_noise` rows changed by no more than their noise.
     fn whole(&self, within_noise: Option<usize>) -> Whole {
-        let (before_ns, after_ns) = (self.before.total_ns, self.after.total_ns);
-        let change_ns = match (&self.dither, within_noise) {
-            (Some(dither), Some(_)) => dither.total_change_ns,
-            _ => after_ns - before_ns,
+        let (before, after) = (self.before.cost(), self.after.cost());
+        let change = match (&self.dither, within_noise) {
+            (Some(dither), Some(_)) => Cost::busy(Ns(dither.total_change_ns)),
+            _ => after - before,
         };
         let unlisted = if self.not_comparable.is_some() { "not comparable" } else { "charged to no row" };
-        Whole { before_ns, after_ns, change_ns, is_dithered: self.dither.is_some(), within_noise, unlisted }
+        Whole { before, after, change, is_dithered: self.dither.is_some(), within_noise, unlisted }
     }
 
     /// The noise of the total, as a share; `None` if it is not known.
@@ -405,7 +457,7 @@ impl Diff {
 
     fn totals(&self, layout: Layout, out: &mut String) {
         for (word, side) in [("before", &self.before), ("after ", &self.after)] {
-            let total = layout.style.heading(&Unit::named(&side.unit).show(Ns(side.total_ns)));
+            let total = layout.style.heading(&Unit::named(&side.unit).show_cost(side.cost()));
             let name = harmless(&side.recording);
             let _ = writeln!(out, "{word}  {total}  {name} · {} · {}", harmless(&side.kernel), harmless(&side.outcome));
         }
@@ -417,7 +469,8 @@ impl Diff {
         let share = if self.before.total_ns > 0 { change as f64 / self.before.total_ns as f64 } else { 0.0 };
         // For dithered boots the line below has the total: these figures are of each side's first boot only.
         if self.dither.is_none() {
-            let _ = writeln!(out, "total   {} ({})", signed(change, layout), signed_percent(share, self.noise()));
+            let change = signed_cost(self.after.cost() - self.before.cost(), layout);
+            let _ = writeln!(out, "total   {change} ({})", signed_percent(share, self.noise()));
         }
         if let Some(dither) = &self.dither {
             dither_line(dither, self.before.total_ns, layout, out);
@@ -498,6 +551,29 @@ pub(crate) fn signed(ns: i64, layout: Layout) -> String {
     }
 }
 
+/// A change of a length in its parts, each with its sign.
+fn signed_cost(change: Cost, layout: Layout) -> String {
+    let busy = signed(change.instructions().0, layout);
+    match signed_waits(change) {
+        waits if waits.is_empty() => busy,
+        waits => format!("{busy}, {waits} timed waits"),
+    }
+}
+
+/// The change of timed waits, with its sign; empty if nothing changed.
+fn signed_waits(change: Cost) -> String {
+    match change.waited {
+        Ns::ZERO => String::new(),
+        Ns(1..) => format!("+{}", change.waited),
+        _ => format!("−{}", -change.waited),
+    }
+}
+
+/// The unit of a deterministic boot's lengths whose parts are not compared.
+fn guest_time(unit: Unit) -> Unit {
+    if unit == Unit::Instructions { Unit::GuestTime } else { unit }
+}
+
 fn side((recording, boot): (&str, &Boot)) -> DiffSide {
     let subject = &boot.facts.subject;
     DiffSide {
@@ -506,14 +582,17 @@ fn side((recording, boot): (&str, &Boot)) -> DiffSide {
         outcome: boot.facts.outcome.clone(),
         unit: boot.timeline.unit.name().to_owned(),
         total_ns: boot.total.0,
+        waited_ns: boot.timeline.cost(Ns::ZERO, boot.total).waited.0,
     }
 }
 
 fn row(change: &RowChange) -> DiffRow {
     DiffRow {
         name: change.name.clone(),
-        before_ns: change.before.map(|ns| ns.0),
-        after_ns: change.after.map(|ns| ns.0),
+        before_ns: change.before.map(|cost| cost.length.0),
+        after_ns: change.after.map(|cost| cost.length.0),
+        before_waited_ns: change.before.unwrap_or_default().waited.0,
+        after_waited_ns: change.after.unwrap_or_default().waited.0,
         ..DiffRow::default()
     }
 }
@@ -537,27 +616,31 @@ fn line(change: &Change, name: String, callers: Vec<String>) -> DiffLine {
 
 /// Phases by name, in the order of the boots. Phases of one name (stretches without evidence) are added up.
 fn phases(before: &Boot, after: &Boot) -> Vec<DiffRow> {
-    let lengths = |boot: &Boot| boot.phases.iter().map(|phase| (phase.name.clone(), phase.length().0)).collect();
+    let cost = |boot: &Boot, phase: &analysis::Phase| boot.timeline.cost(phase.start, phase.end);
+    let lengths = |boot: &Boot| boot.phases.iter().map(|phase| (phase.name.clone(), cost(boot, phase))).collect();
     merged(lengths(before), lengths(after))
 }
 
 /// Merges two lists of phases. A phase that only the second boot has stands after its predecessor in that boot.
-fn merged(before: Vec<(String, i64)>, after: Vec<(String, i64)>) -> Vec<DiffRow> {
+fn merged(before: Vec<(String, Cost)>, after: Vec<(String, Cost)>) -> Vec<DiffRow> {
     let mut all: Vec<DiffRow> = Vec::new();
-    let mut add = |phases: Vec<(String, i64)>, slot: fn(&mut DiffRow) -> &mut Option<i64>| {
+    type Slots = fn(&mut DiffRow) -> (&mut Option<i64>, &mut i64);
+    let mut add = |phases: Vec<(String, Cost)>, slots: Slots| {
         let mut next = 0;
-        for (name, ns) in phases {
+        for (name, cost) in phases {
             let place = all.iter().position(|p| p.name == name).unwrap_or_else(|| {
                 all.insert(next, DiffRow { name, ..DiffRow::default() });
                 next
             });
-            *slot(&mut all[place]).get_or_insert(0) += ns;
+            let (ns, waited_ns) = slots(&mut all[place]);
+            *ns.get_or_insert(0) += cost.length.0;
+            *waited_ns += cost.waited.0;
             next = place + 1;
         }
     };
-    add(before, |p| &mut p.before_ns);
-    add(after, |p| &mut p.after_ns);
-    all.retain(|p| p.before_ns != p.after_ns);
+    add(before, |p| (&mut p.before_ns, &mut p.before_waited_ns));
+    add(after, |p| (&mut p.after_ns, &mut p.after_waited_ns));
+    all.retain(|p| p.before_ns != p.after_ns || p.before_waited_ns != p.after_waited_ns);
     all
 }
 
@@ -616,7 +699,8 @@ mod tests {
 
     #[test]
     fn a_phase_that_only_one_boot_has_stands_where_it_lies_in_the_boot() {
-        let list = |names: &[&str], ns: i64| names.iter().map(|name| ((*name).to_owned(), ns)).collect();
+        let list =
+            |names: &[&str], ns: i64| names.iter().map(|name| ((*name).to_owned(), Cost::busy(Ns(ns)))).collect();
         let names = |before: &[&str], after: &[&str]| -> Vec<String> {
             merged(list(before, 1), list(after, 2)).into_iter().map(|row| row.name).collect()
         };

@@ -3,12 +3,14 @@
 //!
 //! `bootscope findings --json` prints the document `bootscope.findings/1`; `show --json` has the same list.
 
+use crate::layout::cost;
 use crate::past_tries::{Likeness, says};
+use crate::where_line::is_zero;
 use benchmark::history::PastTrial;
 use benchmark::trial::{Proof, Saved};
 use findings::{Change, Detector, Figure, Need, Stretch, Value};
 use serde::{Deserialize, Serialize};
-use timeline::{Timeline, Unit};
+use timeline::{Cost, Ns, Timeline, Unit};
 
 /// The name and version of the document.
 pub const SCHEMA: &str = "bootscope.findings/1";
@@ -22,6 +24,9 @@ pub struct Findings {
     pub unit: String,
     /// The length of the boot.
     pub total_ns: i64,
+    /// The timed waits in `total_ns`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waited_ns: i64,
     /// The findings, the most valuable first.
     pub findings: Vec<Finding>,
     /// The figures for all findings together.
@@ -37,6 +42,9 @@ pub struct Finding {
     pub title: String,
     /// The cost on the boot path: by how much a replay shortens the boot.
     pub cost_ns: i64,
+    /// The timed waits in `cost_ns`. In a deterministic boot, the rest is instructions.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cost_waited_ns: i64,
     /// The lowest plausible cost.
     #[serde(default)]
     pub cost_low_ns: i64,
@@ -87,6 +95,9 @@ pub struct FindingEvidence {
     pub track: String,
     pub start_ns: i64,
     pub end_ns: i64,
+    /// The timed waits in it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waited_ns: i64,
     pub name: String,
     /// The purpose of the span, if the rule has a table of purposes; else left out.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -109,6 +120,9 @@ pub struct ChangeLine {
 pub struct FoundLine {
     /// The saving of the listed findings together; time that several share counts once.
     pub together_ns: i64,
+    /// The timed waits in `together_ns`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub together_waited_ns: i64,
     /// Findings below this cost are counted and not listed. It is 0.075 % of the boot, or the error of the end mark or
     /// of a clock if that is larger.
     pub noise_ns: i64,
@@ -148,6 +162,7 @@ impl Findings {
             schema: SCHEMA.to_owned(),
             unit: timeline.unit.name().to_owned(),
             total_ns: analysis::total(timeline).0,
+            waited_ns: timeline.cost(Ns::ZERO, analysis::total(timeline)).waited.0,
             findings: list.collect(),
             found: FoundLine::of(found),
         }
@@ -185,7 +200,8 @@ impl FoundLine {
             },
         });
         FoundLine {
-            together_ns: found.together.0,
+            together_ns: found.together.length.0,
+            together_waited_ns: found.together.waited.0,
             noise_ns: found.noise.0,
             below_noise: found.below_noise as u64,
             more: found.not_priced as u64,
@@ -201,6 +217,7 @@ impl Finding {
             id: finding.rule.id.to_owned(),
             title: finding_title(timeline, finding),
             cost_ns: finding.price.likely.0,
+            cost_waited_ns: finding.price.waited.0,
             cost_low_ns: finding.price.low.0,
             cost_high_ns: finding.price.high.0,
             confidence: finding.confidence.as_str().to_owned(),
@@ -216,12 +233,20 @@ impl Finding {
 
 /// The problem and its place, in a sentence.
 pub fn finding_title(timeline: &Timeline, finding: &findings::Finding) -> String {
-    let figures: Vec<String> = finding.figures.iter().map(|figure| figure_text(*figure, timeline.unit)).collect();
+    // A figure is of some stretches of the evidence, and nothing shows of which.
+    let waits = finding.evidence.iter().any(|stretch| timeline.cost(stretch.from, stretch.to).waited > Ns::ZERO);
+    let unit = if waits { Unit::GuestTime } else { timeline.unit };
+    let figures: Vec<String> = finding.figures.iter().map(|figure| figure_text(*figure, unit)).collect();
     let figures = if figures.is_empty() { String::new() } else { format!(" ({})", figures.join(", ")) };
     format!("{}: {}{figures}", finding.about.trim_end_matches(':'), finding.rule.title)
 }
 
 impl FindingEvidence {
+    /// Its length in its parts.
+    pub(crate) fn cost(&self) -> Cost {
+        cost(self.end_ns - self.start_ns, self.waited_ns)
+    }
+
     fn of(timeline: &Timeline, stretch: &Stretch) -> FindingEvidence {
         let names = &timeline.names;
         let name = match (names.get(stretch.name), names.get(stretch.detail)) {
@@ -232,6 +257,7 @@ impl FindingEvidence {
             track: names.get(timeline.tracks.get(stretch.track).name).to_owned(),
             start_ns: stretch.from.0,
             end_ns: stretch.to.0,
+            waited_ns: timeline.cost(stretch.from, stretch.to).waited.0,
             name,
             purpose: stretch.purpose.to_owned(),
         }

@@ -1,12 +1,13 @@
 //! Findings on a terminal: the list at the end of `show`, and the full list with evidence.
 
 use crate::findings::what;
+use crate::layout::cost;
 use crate::paragraph::paragraph;
 use crate::text::counted;
 use crate::{ChangeLine, Finding, FindingEvidence, Findings, FoundLine, Layout, PastProof, harmless};
 use findings::Detector;
 use std::fmt::Write;
-use timeline::{Ns, Unit};
+use timeline::{Cost, Ns, Unit};
 
 impl Findings {
     /// The list for a terminal, with evidence.
@@ -16,7 +17,7 @@ impl Findings {
         let mut out = String::new();
         for finding in &self.findings {
             finding.head(layout, &mut out);
-            for (label, text) in finding.paragraphs(self.total_ns, unit) {
+            for (label, text) in finding.paragraphs(cost(self.total_ns, self.waited_ns), unit) {
                 paragraph(&harmless(&text), &format!("    {label:<9} "), layout, &mut out);
             }
             out.push('\n');
@@ -36,7 +37,7 @@ impl FoundLine {
 
     /// The remarks after a list of findings: what they save together, and how many more there are.
     pub(crate) fn remarks(&self, findings: &[Finding], unit: Unit) -> Vec<String> {
-        let time = |ns| unit.show(Ns(ns));
+        let time = |ns| unit.show_at(Ns(ns));
         let (count, is_at_best) = (findings.len(), findings.iter().any(Finding::is_at_best));
         let mut remarks = Vec::new();
         if count == 0 && self.missing.is_empty() {
@@ -49,11 +50,15 @@ impl FoundLine {
             ));
         }
         if count > 0 && unit == Unit::Instructions {
-            remarks.push(BY_INSTRUCTIONS.to_owned());
+            let waits = findings.iter().any(|finding| finding.cost_waited_ns != 0);
+            remarks.push(if waits { BY_GUEST_TIME } else { BY_INSTRUCTIONS }.to_owned());
         }
         if count > 1 {
             let up_to = if is_at_best { "up to " } else { "" };
-            remarks.push(format!("together: {up_to}{} (what they share counts once)", time(self.together_ns)));
+            remarks.push(format!(
+                "together: {up_to}{} (what they share counts once)",
+                unit.show_cost(cost(self.together_ns, self.together_waited_ns))
+            ));
         }
         let mut besides = Vec::new();
         if self.more > 0 {
@@ -80,6 +85,10 @@ impl FoundLine {
 
 /// The order of a deterministic boot's findings, and its limit.
 const BY_INSTRUCTIONS: &str = "ranked by instructions; on a machine an access of a device costs more than the one instruction that it counts here";
+
+/// The same, if findings save timed waits.
+const BY_GUEST_TIME: &str = "ranked by guest time: an instruction counts as 1 ns, and timed waits as long as they last; on a machine an \
+     access of a device costs more";
 
 /// The text before each item of [`FoundLine::not_looked_for`].
 pub(crate) const NOT_LOOKED_FOR: &str = "not looked for: ";
@@ -114,11 +123,11 @@ impl Finding {
     }
 
     /// The paragraphs below the title, each with its label: what it saves, its evidence, its remedy.
-    pub fn paragraphs(&self, total_ns: i64, unit: Unit) -> Vec<(&'static str, String)> {
+    pub fn paragraphs(&self, total: Cost, unit: Unit) -> Vec<(&'static str, String)> {
         let purposes = self.purposes(unit).map(|purpose| ("", purpose));
         let changes = self.changes.iter().map(|change| ("to try", change.text()));
         let tried = self.tried.iter().map(|tried| ("tried", tried.text(unit)));
-        let evidence = [("saves", self.saves(total_ns, unit)), ("evidence", self.evidence_text(unit))];
+        let evidence = [("saves", self.saves(total, unit)), ("evidence", self.evidence_text(unit))];
         let all = evidence.into_iter().chain(purposes).chain([("remedy", self.remedy.clone())]);
         all.chain(changes).chain(tried).chain([("rule", format!("{} ({})", self.id, self.seed))]).collect()
     }
@@ -126,20 +135,30 @@ impl Finding {
     /// The price that a finding's first line begins with.
     pub fn price(&self, unit: Unit) -> String {
         let up_to = if self.is_at_best() { "up to " } else { "" };
-        format!("{up_to}{}", unit.show(Ns(self.cost_ns)))
+        format!("{up_to}{}", unit.show_cost(self.cost()))
     }
 
     /// The price as a range, against the whole boot, and the confidence in the cause.
-    pub(crate) fn saves(&self, total_ns: i64, unit: Unit) -> String {
-        let [low, high, total] = [self.cost_low_ns, self.cost_high_ns, total_ns].map(|ns| unit.show(Ns(ns)));
-        format!("{low} to {high} of {total}; {} confidence", self.confidence)
+    pub(crate) fn saves(&self, total: Cost, unit: Unit) -> String {
+        let bounds = [self.cost_low_ns, self.cost_high_ns];
+        let total_text = unit.show_cost(total);
+        if self.cost_waited_ns == 0 || unit != Unit::Instructions {
+            let [low, high] = bounds.map(|ns| unit.show(Ns(ns)));
+            return format!("{low} to {high} of {total_text}; {} confidence", self.confidence);
+        }
+        let [low, high, length] = [bounds[0], bounds[1], total.length.0].map(|ns| unit.show_at(Ns(ns)));
+        let cost = unit.show_cost(self.cost());
+        format!("{cost} of {total_text} ({low} to {high} of {length} guest time); {} confidence", self.confidence)
+    }
+
+    fn cost(&self) -> Cost {
+        cost(self.cost_ns, self.cost_waited_ns)
     }
 
     /// The purpose of each span of the evidence that has one.
     fn purposes(&self, unit: Unit) -> impl Iterator<Item = String> + '_ {
         let spans = self.evidence.iter().filter(|span| !span.purpose.is_empty());
-        spans
-            .map(move |span| format!("{}, {}: {}", span.name, unit.show(Ns(span.end_ns - span.start_ns)), span.purpose))
+        spans.map(move |span| format!("{}, {}: {}", span.name, unit.show_cost(span.cost()), span.purpose))
     }
 
     /// True if the price is the most that the remedy may save, and the least is not even half of that.
@@ -150,13 +169,8 @@ impl Finding {
     fn evidence_text(&self, unit: Unit) -> String {
         const SHOWN: usize = 3;
         let span = |e: &FindingEvidence| {
-            format!(
-                "{} {} at {} on {}",
-                e.name,
-                unit.show(Ns(e.end_ns - e.start_ns)),
-                unit.show(Ns(e.start_ns)),
-                e.track
-            )
+            let (length, start) = (unit.show_cost(e.cost()), unit.show_at(Ns(e.start_ns)));
+            format!("{} {length} at {start} on {}", e.name, e.track)
         };
         let shown: Vec<String> = self.evidence.iter().take(SHOWN).map(span).collect();
         let all = self.evidence_count;
@@ -184,6 +198,8 @@ impl PastProof {
     pub(crate) fn text(&self, unit: Unit) -> String {
         let day: String = self.created.chars().take(10).collect();
         let verdict = crate::trial::word(self.verdict);
+        // The history does not keep timed waits apart.
+        let unit = if unit == Unit::Instructions { Unit::GuestTime } else { unit };
         let claimed = crate::trial::range(unit, self.claimed);
         let outcome = match self.measured {
             Some(measured) => {

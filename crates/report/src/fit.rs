@@ -9,7 +9,7 @@ use crate::{Boot, Layout, harmless};
 use benchmark::fit::{self, Forecast, Growth, Per, Shape, Size, SizedBoot, forecast};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
-use timeline::{Unit, rounded, rounded_count};
+use timeline::{Ns, Unit, rounded, rounded_count};
 
 /// The name and version of the document.
 const SCHEMA: &str = "bootscope.fit/1";
@@ -103,6 +103,13 @@ pub struct Predicted {
     pub cut: bool,
 }
 
+/// The unit of the boots' lengths. The parts of a deterministic boot's lengths are not fitted apart.
+fn unit_of(boots: &[&(String, f64, &Boot)]) -> Unit {
+    let unit = boots.first().map_or(Unit::Nanoseconds, |boot| boot.2.timeline.unit);
+    let has_waits = boots.iter().any(|boot| boot.2.cost().waited > Ns::ZERO);
+    if unit == Unit::Instructions && has_waits { Unit::GuestTime } else { unit }
+}
+
 impl Fit {
     /// Fits the rows of boots of several sizes; each has its name and its size. `at` are the sizes to predict.
     pub fn new(boots: &[(String, f64, &Boot)], size: Size, at: &[f64]) -> Fit {
@@ -128,7 +135,7 @@ impl Fit {
                 Size::Cpus => "cpus".to_owned(),
                 Size::Memory => "memory".to_owned(),
             },
-            unit: boots.first().map_or(Unit::Nanoseconds, |boot| boot.2.timeline.unit).name().to_owned(),
+            unit: unit_of(&boots).name().to_owned(),
             recordings: boots.iter().map(recording).collect(),
             rows: growth.iter().enumerate().map(|(i, growth)| row(growth, predicted(i))).collect(),
             total_apart_ns: apart.map(|(slope, _)| slope),

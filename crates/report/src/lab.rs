@@ -43,7 +43,7 @@ pub struct Lab {
 impl Lab {
     /// Makes the document of trials that ran in boots with one instruction per nanosecond.
     pub fn new(vmm: &str, trials: Vec<LabTrial>) -> Lab {
-        let unit = "instructions of deterministic boots, each of which takes one nanosecond of guest time";
+        let unit = "instructions of deterministic boots; guest time where boots have timed waits, one nanosecond for each instruction";
         Lab { schema: SCHEMA.to_owned(), vmm: vmm.to_owned(), unit: unit.to_owned(), trials }
     }
 
@@ -113,9 +113,9 @@ impl Lab {
                 if !trial.note.is_empty() {
                     let _ = writeln!(out, "* note: {}", trial.note);
                 }
-                let _ = writeln!(out, "* slow: `{}`: {}", trial.slow, measured(trial.slow_total_ns));
+                let _ = writeln!(out, "* slow: `{}`: {}", trial.slow, measured(trial.slow_total_ns, trial.has_waits));
             }
-            let _ = write!(out, "* fast: `{}`: {}", trial.fast, measured(trial.fast_total_ns));
+            let _ = write!(out, "* fast: `{}`: {}", trial.fast, measured(trial.fast_total_ns, trial.has_waits));
             let _ = match trial.not_foretold.as_str() {
                 "" => writeln!(out),
                 why => writeln!(out, "; {}", harmless(why)),
@@ -133,11 +133,13 @@ impl Lab {
         for trial in &self.trials {
             let timed = trial.figures.iter().map(LabFigure::cells);
             let checked = trial.check.iter().map(LabCheck::cells);
-            for (n, figures) in checked.chain(timed).chain(trial.amounts.iter().map(LabAmount::cells)).enumerate() {
+            for (n, figures) in
+                checked.chain(timed).chain(trial.amounts.iter().map(|amount| amount.cells(trial.has_waits))).enumerate()
+            {
                 let first = |text: String| if n == 0 { text } else { String::new() };
                 // If a check decides, there is no prediction, and times mean nothing.
                 let time = |ns: Option<i64>| match (&trial.check, ns) {
-                    (None, Some(ns)) => first(measured(ns)),
+                    (None, Some(ns)) => first(measured_in(trial.has_waits).show(Ns(ns))),
                     _ => String::new(),
                 };
                 let [timed, published, published_ratio, measured, measured_ratio] = figures;
@@ -163,12 +165,14 @@ impl Lab {
 }
 
 /// A length in a boot of the lab, which is deterministic.
-fn measured(ns: i64) -> String {
-    MEASURED_IN.show(Ns(ns))
+fn measured(ns: i64, has_waits: bool) -> String {
+    measured_in(has_waits).show(Ns(ns))
 }
 
-/// The unit of what is measured in the lab's boots.
-const MEASURED_IN: Unit = Unit::Instructions;
+/// The unit of what is measured in the lab's boots. It is guest time where the boots have timed waits.
+fn measured_in(has_waits: bool) -> Unit {
+    if has_waits { Unit::GuestTime } else { Unit::Instructions }
+}
 
 const BLAMED: usize = 7;
 const TITLES: [(&str, Align); 13] = [
@@ -235,7 +239,7 @@ impl LabTrial {
         if rows.is_empty() {
             String::new()
         } else {
-            format!("adds {}, {}", measured(added), harmless(&rows.join(", ")))
+            format!("adds {}, {}", measured(added, self.has_waits), harmless(&rows.join(", ")))
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::table::WIDE;
 use crate::{Style, Summary};
-use timeline::{Ns, Unit};
+use timeline::{Cost, Ns, Unit};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Layout {
@@ -66,19 +66,49 @@ impl Layout {
         self.unit.show(Ns(ns))
     }
 
-    /// A length of time as text, or the least that it can be.
-    pub(crate) fn at_least(&self, at_least: bool, ns: i64) -> String {
-        format!("{}{}", at_least_sign(at_least), self.time(ns))
+    /// An instant as text. In a deterministic boot it is on the guest's clock.
+    pub(crate) fn at(&self, ns: i64) -> String {
+        self.unit.show_at(Ns(ns))
+    }
+
+    /// The title of a column of instants.
+    pub(crate) fn instants(&self, title: &'static str) -> &'static str {
+        if self.unit == Unit::Instructions { "guest time" } else { title }
+    }
+
+    /// A length of time as text, in its parts.
+    pub(crate) fn cost(&self, cost: Cost) -> String {
+        self.unit.show_cost(cost)
+    }
+
+    /// The part of a length that is no timed wait as text, or the least that it can be.
+    pub(crate) fn at_least(&self, at_least: bool, cost: Cost) -> String {
+        format!("{}{}", at_least_sign(at_least), self.busy(cost))
+    }
+
+    /// The part of a length that is no timed wait as text.
+    pub(crate) fn busy(&self, cost: Cost) -> String {
+        self.time(cost.instructions().0)
+    }
+
+    /// The timed waits in a length as text; empty if the guest did not wait.
+    pub(crate) fn waited(&self, cost: Cost) -> String {
+        if cost.waited == Ns::ZERO { String::new() } else { cost.waited.to_string() }
     }
 
     /// The most columns that such a text takes.
     pub(crate) fn time_width(&self) -> usize {
         match self.unit {
-            Unit::Nanoseconds | Unit::Count => 9,
+            Unit::Nanoseconds | Unit::GuestTime | Unit::Count => 9,
             Unit::Ticks => 12,
             Unit::Instructions => 13,
         }
     }
+}
+
+/// A length and its timed waits, from a document. A document of a replay rounds both by itself.
+pub(crate) fn cost(ns: i64, waited_ns: i64) -> Cost {
+    Cost { length: Ns(ns), waited: Ns(waited_ns) }
 }
 
 /// The sign before the time of a row that rests on first calls alone.

@@ -6,16 +6,18 @@
 
 mod scale;
 
+use crate::layout::cost;
 use crate::paragraph::paragraph;
 use crate::table::{Align, Column, Line, render};
 use crate::text::{counted, percent_change, range};
+use crate::where_line::is_zero;
 use crate::{Layout, WhereLine, harmless, rows, shell_words};
 use analysis::{Rung, Target};
 use scale::Scale;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use timeline::{Ns, Unit};
+use timeline::{Cost, Ns, Unit};
 
 /// The name and version of the document.
 const SCHEMA: &str = "bootscope.what-if/1";
@@ -27,10 +29,13 @@ pub struct Ledger {
     pub schema: String,
     /// The first recording.
     pub recording: String,
-    /// `ns`, or `ticks` if the counter's rate is unknown.
+    /// The unit of its `_ns`, as in `show`.
     pub unit: String,
     /// The length of its boot.
     pub total_ns: i64,
+    /// The timed waits in `total_ns`. In a deterministic boot, the rest is instructions.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waited_ns: i64,
     /// The steps; each starts from the result of the one before.
     pub steps: Vec<LedgerStep>,
     /// The rows of the boot path after the last step, largest first.
@@ -81,6 +86,12 @@ pub struct LedgerStep {
     pub was_ns: Option<i64>,
     /// Their time there afterwards.
     pub now_ns: Option<i64>,
+    /// The timed waits in `was_ns`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub was_waited_ns: i64,
+    /// The timed waits in `now_ns`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub now_waited_ns: i64,
     /// Rows that share time with a saved row in another way, and that were not saved.
     pub not_saved: Vec<String>,
     /// The owners of the rest of a row's total time, most first. It is filled if the requested time is longer than the
@@ -89,6 +100,9 @@ pub struct LedgerStep {
     pub besides: Vec<LedgerPart>,
     /// The length of the boot before the step.
     pub before_ns: i64,
+    /// The timed waits in `before_ns`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub before_waited_ns: i64,
     /// The saving. For a recording it is the rest: the part that the steps before it do not explain.
     pub saved_ns: i64,
     /// The least saving, if the log allows several boots because it does not say since when some thread could run. The
@@ -106,6 +120,9 @@ pub struct LedgerStep {
     pub total_at_best_ns: Option<i64>,
     /// The length of the boot with the step.
     pub total_ns: i64,
+    /// The timed waits in `total_ns`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub total_waited_ns: i64,
     /// The change of the boot's length since the beginning (−0.31: 31 % less).
     pub change: f64,
 }
@@ -135,12 +152,13 @@ pub struct State {
 
 impl Ledger {
     /// Starts a ledger with a boot.
-    pub fn new(recording: &str, total: Ns, unit: Unit) -> Ledger {
+    pub fn new(recording: &str, total: Cost, unit: Unit) -> Ledger {
         Ledger {
             schema: SCHEMA.to_owned(),
             recording: recording.to_owned(),
             unit: unit.name().to_owned(),
-            total_ns: total.0,
+            total_ns: total.length.0,
+            waited_ns: total.waited.0,
             ..Ledger::default()
         }
     }
@@ -157,6 +175,8 @@ impl Ledger {
             names,
             was_ns: Some(rung.was.0),
             now_ns: Some(rung.now.0),
+            was_waited_ns: rung.waits.was.0,
+            now_waited_ns: rung.waits.now.0,
             not_saved: rung.also,
             saved_at_worst_ns: rung.range.map(|range| range.saved_at_worst.0),
             saved_at_best_ns: rung.range.map(|range| range.saved_at_best.0),
@@ -165,7 +185,7 @@ impl Ledger {
             besides: rung.besides.into_iter().map(|(name, time)| LedgerPart { name, ns: time.0 }).collect(),
             ..LedgerStep::default()
         };
-        self.step(step, name, state, rung.after);
+        self.step(step, name, state, Cost { length: rung.after, waited: rung.waits.after });
     }
 
     /// Sets the rows that are left, and marks those that the first recording does not have.
@@ -176,33 +196,82 @@ impl Ledger {
     }
 
     /// Adds a recording.
-    pub fn measured(&mut self, name: &str, state: State, total: Ns) {
+    pub fn measured(&mut self, name: &str, state: State, total: Cost) {
         let step = LedgerStep { kind: StepKind::Measured, ..LedgerStep::default() };
         self.step(step, name, state, total);
     }
 
-    fn step(&mut self, step: LedgerStep, name: &str, state: State, total: Ns) {
-        let before = self.last_ns();
+    fn step(&mut self, step: LedgerStep, name: &str, state: State, total: Cost) {
+        let before = self.last();
+        let length = total.length.0;
         let first = self.total_ns as f64;
         self.steps.push(LedgerStep {
             name: name.to_owned(),
             state: state.state,
             note: state.note,
-            before_ns: before,
-            saved_ns: before - total.0,
-            total_ns: total.0,
-            change: if first > 0.0 { total.0 as f64 / first - 1.0 } else { 0.0 },
+            before_ns: before.length.0,
+            before_waited_ns: before.waited.0,
+            saved_ns: before.length.0 - length,
+            total_ns: length,
+            total_waited_ns: total.waited.0,
+            change: if first > 0.0 { length as f64 / first - 1.0 } else { 0.0 },
             ..step
         });
     }
 
-    fn last_ns(&self) -> i64 {
-        self.steps.last().map_or(self.total_ns, |step| step.total_ns)
+    fn last(&self) -> Cost {
+        let first = cost(self.total_ns, self.waited_ns);
+        self.steps.last().map_or(first, |step| cost(step.total_ns, step.total_waited_ns))
+    }
+
+    /// The same ledger with only one part of each length: the instructions, or the timed waits.
+    fn part(&self, unit: Unit, part: fn(Cost) -> Ns) -> Ledger {
+        let part = |ns, waited_ns| part(cost(ns, waited_ns)).0;
+        let step = |step: &LedgerStep| {
+            let (before_ns, total_ns) =
+                (part(step.before_ns, step.before_waited_ns), part(step.total_ns, step.total_waited_ns));
+            LedgerStep {
+                was_ns: step.was_ns.map(|ns| part(ns, step.was_waited_ns)),
+                now_ns: step.now_ns.map(|ns| part(ns, step.now_waited_ns)),
+                before_ns,
+                saved_ns: before_ns - total_ns,
+                total_ns,
+                change: step.change,
+                name: step.name.clone(),
+                note: step.note.clone(),
+                kind: step.kind,
+                ..LedgerStep::default()
+            }
+        };
+        Ledger {
+            unit: unit.name().to_owned(),
+            total_ns: part(self.total_ns, self.waited_ns),
+            steps: self.steps.iter().map(step).collect(),
+            recording: self.recording.clone(),
+            ..Ledger::default()
+        }
+    }
+
+    /// The instructions and the timed waits, if the boot has both.
+    fn parts(&self) -> Option<[Ledger; 2]> {
+        let has_waits = self.waited_ns > 0 || self.steps.iter().any(|step| step.total_waited_ns > 0);
+        (has_waits && Unit::named(&self.unit) == Unit::Instructions).then(|| {
+            [self.part(Unit::Instructions, Cost::instructions), self.part(Unit::Nanoseconds, |cost| cost.waited)]
+        })
     }
 
     /// The text for a terminal: the steps, the remarks on them, and the rows that are left.
     pub fn text(&self, layout: Layout) -> String {
-        let unit = Scale::of(self);
+        let parts = self.parts();
+        // The remarks have ranges and times of other rows, whose parts are not known.
+        let of_remarks = match &parts {
+            Some(_) => Scale::of(&Ledger { unit: Unit::GuestTime.name().to_owned(), ..self.clone() }),
+            None => Scale::of(self),
+        };
+        let [main, waits] = match &parts {
+            Some([instructions, waits]) => [(instructions, Scale::of(instructions)), (waits, Scale::of(waits))],
+            None => [(self, Scale::of(self)), (self, Scale::of(self))],
+        };
         let layout = Layout { unit: Unit::named(&self.unit), ..layout };
         let mut out = String::new();
         let columns = [
@@ -213,23 +282,32 @@ impl Ledger {
             Column::new("total", Align::Right, Some(2 * layout.time_width() + 4)),
             Column::new("change", Align::Right, Some(13)),
         ];
-        let mut lines = vec![Line {
-            cells: cells(&harmless(&self.recording), [None, None, None, Some(unit.show(self.total_ns)), None]),
+        let recording = |name: &str, (ledger, unit): &(&Ledger, Scale)| Line {
+            cells: cells(name, [None, None, None, Some(unit.show(ledger.total_ns)), None]),
             faint: false,
-        }];
+        };
+        let mut lines = vec![recording(&harmless(&self.recording), &main)];
+        lines.extend(parts.iter().map(|_| recording("  timed waits", &waits)));
         let mut state = "";
-        for step in &self.steps {
+        for (i, step) in self.steps.iter().enumerate() {
             if step.state != state {
                 state = &step.state;
                 let heading = if state.is_empty() { "—".to_owned() } else { format!("{}:", harmless(state)) };
                 lines.push(Line { cells: cells(&heading, [None, None, None, None, None]), faint: true });
             }
-            lines.push(Line { cells: self.cells(step, &unit), faint: false });
+            let of_part = |(ledger, unit): &(&Ledger, Scale)| self.cells(&ledger.steps[i], unit);
+            lines.push(Line { cells: of_part(&main), faint: false });
+            if parts.is_some() {
+                let mut cells = of_part(&waits);
+                "    timed waits".clone_into(&mut cells[0]);
+                cells[5].clear();
+                lines.push(Line { cells, faint: false });
+            }
         }
         render(&columns, &lines, layout.table_width(), layout.style, &mut out);
         let mut texts = Vec::new();
         for step in &self.steps {
-            remarks(step, &unit, &mut texts);
+            remarks(step, &of_remarks, &mut texts);
         }
         for text in texts {
             paragraph(&text, "", layout, &mut out);
@@ -398,7 +476,7 @@ fn words(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::Range;
+    use analysis::{Range, RungWaits};
 
     fn rung(was: i64, now: i64, before: i64, after: i64) -> Rung {
         let target = Target::Rows(vec!["_vprintf".to_owned()]);
@@ -409,6 +487,7 @@ mod tests {
             range: None,
             was: Ns(was),
             now: Ns(now),
+            waits: RungWaits::default(),
             also: Vec::new(),
             besides: Vec::new(),
         }
@@ -425,9 +504,9 @@ mod tests {
     /// The published steps that made a system call faster: cycles, and percent of the first.
     #[test]
     fn measured_rungs_in_percent_of_the_first() {
-        let mut ledger = Ledger::new("August 2023", Ns(344), Unit::Ticks);
+        let mut ledger = Ledger::new("August 2023", Cost::busy(Ns(344)), Unit::Ticks);
         for (name, cycles) in [("signals", 236), ("ptrace breakpoints", 184), ("saved registers", 116)] {
-            ledger.measured(name, state("done", ""), Ns(cycles));
+            ledger.measured(name, state("done", ""), Cost::busy(Ns(cycles)));
         }
         let text = ledger.text(wide());
         let changes: Vec<&str> = text.lines().filter_map(|l| l.strip_suffix(" %")?.rsplit(' ').next()).collect();
@@ -438,7 +517,7 @@ mod tests {
     #[test]
     fn states_are_headings_and_times_have_one_unit() {
         let ms = 1_000_000;
-        let mut ledger = Ledger::new("ec2", Ns(10_970 * ms), Unit::Nanoseconds);
+        let mut ledger = Ledger::new("ec2", Cost::busy(Ns(10_970 * ms)), Unit::Nanoseconds);
         ledger.estimate("hpt", state("done", "r325383"), rung(330 * ms, ms / 10, 10_970 * ms, 10_640 * ms + ms / 10));
         ledger.estimate("_vprintf", state("in progress", ""), rung(3_240 * ms, 0, 0, 9_000 * ms + ms / 10));
         let text = ledger.text(wide());
@@ -457,7 +536,7 @@ mod tests {
 
     #[track_caller]
     fn check_remark(rung: Rung, expected: &str) {
-        let mut ledger = Ledger::new("boot", rung.before, Unit::Nanoseconds);
+        let mut ledger = Ledger::new("boot", Cost::busy(rung.before), Unit::Nanoseconds);
         ledger.estimate("_vprintf", State::default(), rung);
         let text = ledger.text(wide());
         assert!(text.lines().any(|line| line == expected), "{text}");
@@ -514,7 +593,7 @@ mod tests {
     #[test]
     fn a_range_of_savings_is_shown_as_a_range() {
         let ms = 1_000_000;
-        let mut ledger = Ledger::new("boot", Ns(100 * ms), Unit::Nanoseconds);
+        let mut ledger = Ledger::new("boot", Cost::busy(Ns(100 * ms)), Unit::Nanoseconds);
         let range = |saved: (i64, i64), after: (i64, i64)| Rung {
             range: Some(Range {
                 saved_at_worst: Ns(saved.0),

@@ -5,10 +5,10 @@
 use crate::Layout;
 use crate::paragraph::paragraph;
 use crate::row_explanations;
-use crate::table::{Align, Column, Line, render};
+use crate::table::{Align, Column, Line, only, render};
 use crate::text::{by_layout, cut, percent, places, width};
 use crate::{PhaseLine, Style, Summary, WhereLine, harmless};
-use timeline::TimeBase;
+use timeline::{Cost, Ns, TimeBase};
 
 /// The most rows that are listed.
 const ROWS: usize = 5;
@@ -57,17 +57,17 @@ struct Segment<'a> {
     family: &'a str,
     /// The shown name.
     name: String,
-    ns: i64,
+    cost: Cost,
 }
 
 fn segments(phases: &[PhaseLine]) -> Vec<Segment<'_>> {
     let mut segments: Vec<Segment> = Vec::new();
     for phase in phases {
         let name = if phase.family.is_empty() { &phase.name } else { &phase.family };
-        let ns = phase.end_ns - phase.start_ns;
+        let cost = phase.cost();
         match segments.last_mut() {
-            Some(last) if last.family == name => last.ns += ns,
-            _ => segments.push(Segment { family: name, name: cut(&harmless(name), MAX_NAME).into_owned(), ns }),
+            Some(last) if last.family == name => last.cost += cost,
+            _ => segments.push(Segment { family: name, name: cut(&harmless(name), MAX_NAME).into_owned(), cost }),
         }
     }
     segments
@@ -78,7 +78,7 @@ fn families(segments: Vec<Segment<'_>>) -> Vec<Segment<'_>> {
     let mut families: Vec<Segment> = Vec::new();
     for segment in segments {
         match families.iter_mut().find(|family| family.family == segment.family) {
-            Some(family) => family.ns += segment.ns,
+            Some(family) => family.cost += segment.cost,
             None => families.push(segment),
         }
     }
@@ -93,7 +93,7 @@ fn bar(summary: &Summary, layout: Layout, out: &mut String) {
     let mut cells = 0;
     for segment in &segments {
         let from = column(at_ns);
-        at_ns += segment.ns;
+        at_ns += segment.cost.length.0;
         let room = column(at_ns).saturating_sub(from);
         if room == 0 {
             continue;
@@ -106,12 +106,12 @@ fn bar(summary: &Summary, layout: Layout, out: &mut String) {
     let share = |ns: i64| ns as f64 / summary.total_ns as f64;
     let families = families(segments);
     let (long, short): (Vec<&Segment>, Vec<&Segment>) =
-        families.iter().partition(|segment| share(segment.ns) >= MIN_NAMED_SHARE);
+        families.iter().partition(|segment| share(segment.cost.length.0) >= MIN_NAMED_SHARE);
     let mut named: Vec<String> =
-        long.iter().map(|segment| format!("{} {}", segment.name, layout.time(segment.ns))).collect();
-    let others: i64 = short.iter().map(|segment| segment.ns).sum();
-    if others > 0 {
-        named.push(format!("others {}", layout.time(others)));
+        long.iter().map(|segment| format!("{} {}", segment.name, layout.cost(segment.cost))).collect();
+    let others: Cost = short.iter().map(|segment| segment.cost).sum();
+    if others.length > Ns::ZERO {
+        named.push(format!("others {}", layout.cost(others)));
     }
     paragraph(&named.join(" · "), "", layout, out);
 }
@@ -128,24 +128,29 @@ fn rows(summary: &Summary, layout: Layout, out: &mut String) {
     let columns = [
         Column::new("most of the boot went to", Align::Left, Some(34)),
         Column::new("self", Align::Right, Some(layout.time_width() + 2)),
+        Column::new("waited", Align::Right, Some(9)),
         Column::new("share", Align::Right, Some(7)),
         Column::new("what it is", Align::Left, None),
     ];
-    let lines: Vec<Line> = summary
-        .wheres
+    let listed = &summary.wheres[..summary.wheres.len().min(ROWS.min(layout.top))];
+    let shown = [true, true, listed.iter().any(|row| row.self_waited_ns > 0), true, true];
+    let lines: Vec<Line> = listed
         .iter()
-        .take(ROWS.min(layout.top))
         .map(|row| Line {
-            cells: vec![
-                harmless(&row.name).into_owned(),
-                layout.at_least(row.first_calls_only, row.self_ns),
-                percent(row.share),
-                explanation(row),
-            ],
+            cells: only(
+                [
+                    harmless(&row.name).into_owned(),
+                    layout.at_least(row.first_calls_only, row.self_cost()),
+                    layout.waited(row.self_cost()),
+                    percent(row.share),
+                    explanation(row),
+                ],
+                shown,
+            ),
             faint: false,
         })
         .collect();
-    render(&columns, &lines, layout.table_width(), layout.style, out);
+    render(&only(columns, shown), &lines, layout.table_width(), layout.style, out);
 }
 
 /// The explanation of a row, and whether only first calls have its time.

@@ -43,7 +43,7 @@ pub fn processes(processes: &[ProcessLine], layout: Layout) -> String {
     let mut columns = vec![
         Column::new("processes", Align::Left, None),
         Column::new("pid", Align::Right, Some(8)),
-        Column::new("start", Align::Right, width),
+        Column::new(layout.instants("start"), Align::Right, width),
         Column::new("length", Align::Right, width),
     ];
     let is_traced = processes.iter().any(|p| p.cpu_ns.is_some());
@@ -59,14 +59,14 @@ pub fn processes(processes: &[ProcessLine], layout: Layout) -> String {
     let line = |p: &&ProcessLine| {
         let indent = "  ".repeat(p.depth.min(MAX_DEPTH) as usize);
         let threads = p.threads.filter(|&threads| threads > 1).map_or(String::new(), |n| format!(" ({n} threads)"));
-        let length = p.end_ns.map_or("alive".to_owned(), |end| layout.time(end - p.start_ns));
+        let length = p.end_ns.map_or("alive".to_owned(), |end| layout.at(end - p.start_ns));
         let name = format!("{indent}{}{threads}", harmless(&p.name));
-        let mut cells = vec![name, p.pid.to_string(), layout.time(p.start_ns), length];
+        let mut cells = vec![name, p.pid.to_string(), layout.at(p.start_ns), length];
         if is_traced {
-            cells.push(p.cpu_ns.map_or_else(String::new, |ns| layout.time(ns)));
+            cells.push(p.cpu_ns.map_or_else(String::new, |ns| layout.at(ns)));
         }
         if tells_more {
-            cells.push(p.waits.first().map_or_else(String::new, |waited| layout.time(waited.ns)));
+            cells.push(p.waits.first().map_or_else(String::new, |waited| layout.at(waited.ns)));
             cells.push(awaited(p, layout));
             cells.push(p.unit.as_deref().map_or_else(String::new, |unit| harmless(unit).into_owned()));
         }
@@ -98,7 +98,7 @@ fn awaited(p: &ProcessLine, layout: Layout) -> String {
     };
     match &p.woken_by {
         Some(by) if has_name && by.ns < most.ns => {
-            format!("{what}: {} ({})", harmless(&by.name), layout.time(by.ns))
+            format!("{what}: {} ({})", harmless(&by.name), layout.at(by.ns))
         }
         Some(by) if has_name => format!("{what}: {}", harmless(&by.name)),
         _ => what.to_owned(),

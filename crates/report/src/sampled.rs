@@ -39,7 +39,7 @@ pub(crate) fn table(sampled: &SampledLines, summary: &Summary, layout: Layout) -
 /// The number of intervals without a sample, if known. On a busy host an emulator delivers fewer interrupts.
 pub(crate) fn empty_intervals(sampled: &SampledLines, summary: &Summary) -> Option<String> {
     let (intervals, empty) = (sampled.intervals?, sampled.empty_intervals?);
-    let each = summary.time(sampled.period_ns?);
+    let each = summary.at(sampled.period_ns?);
     Some(match empty {
         0 => format!("each of {} of {each} brought a sample", counted(intervals, "sampling interval")),
         _ => format!(
@@ -57,7 +57,7 @@ pub(crate) fn lost_and_unseen(sampled: &SampledLines, summary: &Summary) -> Stri
     };
     let unseen = sampled
         .began_ns
-        .map(|began| format!("; sampling began at {} of the samples' own clock", summary.time(Ns(began).0)));
+        .map(|began| format!("; sampling began at {} of the samples' own clock", summary.at(Ns(began).0)));
     lost + &unseen.unwrap_or_default()
 }
 

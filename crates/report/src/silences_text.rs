@@ -21,7 +21,7 @@ const MAX_FUNCTIONS: usize = 16;
 /// The text for a terminal. `accelerator` is the accelerator that ran the guest.
 pub(crate) fn silences(found: &SilencesLine, accelerator: &str, layout: Layout) -> String {
     let mut out = String::new();
-    let after = layout.time(found.after_ns);
+    let after = layout.at(found.after_ns);
     if found.silences.is_empty() {
         paragraph(&format!("silence: the console was never silent for {after}"), "", layout, &mut out);
     } else {
@@ -56,7 +56,7 @@ pub(crate) fn silences(found: &SilencesLine, accelerator: &str, layout: Layout) 
 
 /// The cost of stopping the CPUs, in a sentence.
 pub(crate) fn stood_still(stood_ns: i64, stops: u64, in_total: bool, accelerator: &str, layout: Layout) -> String {
-    let (stood, stops) = (layout.time(stood_ns), counted(stops, "stop"));
+    let (stood, stops) = (layout.at(stood_ns), counted(stops, "stop"));
     if in_total && accelerator == Accel::Tcg.as_str() {
         // The counter is fitted to the host's clock at process 1, or at the machine's start if that fits.
         format!(
@@ -72,7 +72,7 @@ pub(crate) fn stood_still(stood_ns: i64, stops: u64, in_total: bool, accelerator
 }
 
 fn one(silence: &SilenceLine, layout: Layout, out: &mut String) {
-    let time = |ns| layout.time(ns);
+    let time = |ns| layout.at(ns);
     let (from, until, length) = (time(silence.start_ns), time(silence.end_ns), time(silence.end_ns - silence.start_ns));
     let stops = if silence.stops == 0 { "no stop was made".to_owned() } else { counted(silence.stops, "stop") };
     let text = format!("silent for {length}, from {from} to {until} of the host's time; {stops}");
@@ -120,7 +120,7 @@ fn moments(place: &SilentWhere, layout: Layout, out: &mut String) {
         let callers: Vec<&str> = moment.stack.iter().take(MAX_CALLERS).map(String::as_str).collect();
         let more = if moment.stack.len() > MAX_CALLERS { " < …" } else { "" };
         let text = format!("{}{more}", callers.join(" < "));
-        paragraph(&harmless(&text), &format!("      {:>8}  ", layout.time(moment.at_ns)), layout, out);
+        paragraph(&harmless(&text), &format!("      {:>8}  ", layout.at(moment.at_ns)), layout, out);
     }
 }
 

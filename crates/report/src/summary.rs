@@ -6,9 +6,11 @@
 //!
 //! `show.example.json`, beside this file, is a complete document; a test parses it.
 
+use crate::layout::cost;
 use crate::sources::{end_evidence, rate_source};
 use crate::text::amount;
 use crate::user_space;
+use crate::where_line::is_zero;
 use crate::{
     Boot, DiagnosticLine, ExitsLine, Facts, Finding, FoundLine, MAX_LISTED, Overhead, ProcessLine, SilencesLine,
     Subject, UnitLine, WarningLine, WatchedLine, WhereLine,
@@ -19,7 +21,7 @@ use recording::OutcomeKind;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use timeline::{
-    DiagnosticKind, Diagnostics, EndEvidence, MilestoneKind, NameId, Names, Ns, Os, Sampled, SampledEvent,
+    Cost, DiagnosticKind, Diagnostics, EndEvidence, MilestoneKind, NameId, Names, Ns, Os, Sampled, SampledEvent,
     SampledFunction, SampledOn, SampledTrack, TimeBase, Timeline, Unit,
 };
 
@@ -42,7 +44,9 @@ pub struct Summary {
     pub time_base: String,
     /// The kernel and the machine.
     pub subject: Subject,
-    /// The unit of all fields in `_ns`: `ns`, or `ticks` if the counter's rate is unknown.
+    /// The unit of all fields in `_ns`: `ns`, or `ticks` if the counter's rate is unknown. In a deterministic boot they
+    /// are ns of the guest's clock. `instructions`: what is not in a field `…waited_ns` is instructions. `guest-time`:
+    /// instructions and timed waits are not told apart.
     #[serde(default = "nanoseconds")]
     pub unit: String,
     /// Warnings to read before any figure, in sentences: the evidence ends too early, times are ticks.
@@ -53,6 +57,9 @@ pub struct Summary {
     pub warning_lines: Vec<WarningLine>,
     /// The time from zero to the end mark.
     pub total_ns: i64,
+    /// The timed waits in `total_ns`. In a deterministic boot, the rest is instructions.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waited_ns: i64,
     /// The end mark; `null` if there is no evidence of it. The total then ends with the last evidence.
     pub end: Option<EndLine>,
     /// The share of the boot path charged to steps (including the VMM's), functions, threads and messages. The rest is
@@ -138,6 +145,9 @@ pub struct MilestoneLine {
     pub name: String,
     /// The time at which the boot passed it.
     pub at_ns: i64,
+    /// The timed waits before it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waited_ns: i64,
     /// The largest error of `at_ns`.
     pub error_ns: i64,
 }
@@ -155,6 +165,13 @@ pub struct EndLine {
     pub error_ns: i64,
     /// The thread that reached it. The boot path is followed back from there.
     pub track: Option<String>,
+}
+
+impl PhaseLine {
+    /// Its length in its parts.
+    pub(crate) fn cost(&self) -> Cost {
+        cost(self.end_ns - self.start_ns, self.waited_ns)
+    }
 }
 
 impl EndLine {
@@ -183,6 +200,9 @@ pub struct PhaseLine {
     pub start_ns: i64,
     /// The end, which is the start of the next phase.
     pub end_ns: i64,
+    /// The timed waits in it. In a deterministic boot, the rest is instructions.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waited_ns: i64,
     /// The largest error of `start_ns`.
     pub error_ns: i64,
     /// The evidence for its start.
@@ -197,10 +217,16 @@ pub struct InitcallLine {
     pub start_ns: i64,
     /// The time from its call to its return.
     pub elapsed_ns: i64,
+    /// The timed waits in `elapsed_ns`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waited_ns: i64,
     /// The part of it that the boot path spent on its thread. Threads that it waited for are not in it, nor is time for
     /// which the boot did not wait.
     #[serde(default)]
     pub path_ns: i64,
+    /// The timed waits in `path_ns`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub path_waited_ns: i64,
     /// The thread that ran it.
     pub track: String,
 }
@@ -214,8 +240,14 @@ pub struct DeferredProbeLine {
     pub attempts: u64,
     /// The sum of these attempts.
     pub elapsed_ns: i64,
-    /// The part of it that the boot path spent on the attempts' threads.
+    /// The timed waits in `elapsed_ns`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waited_ns: i64,
+    /// The part of `elapsed_ns` that the boot path spent on the attempts' threads.
     pub path_ns: i64,
+    /// The timed waits in `path_ns`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub path_waited_ns: i64,
     /// The suppliers in the kernel's words: what the device waits for, what that waits for, and so on. Empty if no
     /// message names one.
     pub suppliers: Vec<String>,
@@ -234,6 +266,12 @@ pub struct FunctionLine {
     pub self_ns: i64,
     /// Time in which it was on the path at all.
     pub total_ns: i64,
+    /// The timed waits in `self_ns`. In a deterministic boot, the rest is instructions.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub self_waited_ns: i64,
+    /// The timed waits in `total_ns`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub total_waited_ns: i64,
     /// The number of its calls on the path.
     pub count: u64,
     /// True if only first calls have its time: its true time is at least this, and later calls are in its callers' rows.
@@ -500,6 +538,7 @@ impl Summary {
             warnings: warning_lines.iter().map(|line| line.text.clone()).collect(),
             warning_lines,
             total_ns: boot.total.0,
+            waited_ns: timeline.cost(Ns::ZERO, boot.total).waited.0,
             end: end_line(boot),
             explained: boot.tables().explained,
             scheduler_evidence: boot.path().scheduler_evidence,
@@ -514,7 +553,7 @@ impl Summary {
             where_all_threads: Vec::new(),
             processes: Vec::new(),
             units: user_space::unit_lines(boot),
-            milestones: timeline.milestones().iter().map(|passed| milestone_line(&timeline.names, passed)).collect(),
+            milestones: timeline.milestones().iter().map(|passed| milestone_line(timeline, passed)).collect(),
             sampled: timeline.sampled.as_ref().map(|sampled| SampledLines::of(sampled, &timeline.names)),
             silences: timeline.silences.as_ref().map(|found| SilencesLine::of(found, timeline.time_base)),
             watched: timeline.watched.as_ref().map(|found| WatchedLine::of(found, timeline.time_base)),
@@ -583,9 +622,19 @@ impl Summary {
         }
     }
 
-    /// A length of time as text.
-    pub(crate) fn time(&self, ns: i64) -> String {
-        self.time_unit().show(Ns(ns))
+    /// A length of time as text, in its parts.
+    pub(crate) fn cost(&self, cost: Cost) -> String {
+        self.time_unit().show_cost(cost)
+    }
+
+    /// An instant as text. In a deterministic boot it is on the guest's clock.
+    pub(crate) fn at(&self, ns: i64) -> String {
+        self.time_unit().show_at(Ns(ns))
+    }
+
+    /// The length of the boot in its parts.
+    pub(crate) fn total_cost(&self) -> Cost {
+        cost(self.total_ns, self.waited_ns)
     }
 
     /// The document as indented JSON, ending in a newline.
@@ -619,12 +668,18 @@ fn end_line(boot: &Boot) -> Option<EndLine> {
 }
 
 fn initcall_lines(boot: &Boot, own: &OwnTimes) -> Vec<InitcallLine> {
-    let line = |i: &analysis::Initcall| InitcallLine {
-        name: boot.timeline.names.get(i.function).to_owned(),
-        start_ns: i.start.0,
-        elapsed_ns: i.elapsed.0,
-        path_ns: own.within(i.track, i.start, i.start + i.elapsed).0,
-        track: boot.track_name(i.track).to_owned(),
+    let line = |i: &analysis::Initcall| {
+        let end = i.start + i.elapsed;
+        let on_path = own.within(i.track, i.start, end);
+        InitcallLine {
+            name: boot.timeline.names.get(i.function).to_owned(),
+            start_ns: i.start.0,
+            elapsed_ns: i.elapsed.0,
+            waited_ns: boot.timeline.cost(i.start, end).waited.0,
+            path_ns: on_path.length.0,
+            path_waited_ns: on_path.waited.0,
+            track: boot.track_name(i.track).to_owned(),
+        }
     };
     analysis::initcalls(boot.timeline).iter().take(MAX_LISTED).map(line).collect()
 }
@@ -632,14 +687,20 @@ fn initcall_lines(boot: &Boot, own: &OwnTimes) -> Vec<InitcallLine> {
 fn deferred_probe_lines(boot: &Boot, own: &OwnTimes) -> Vec<DeferredProbeLine> {
     let name = |id| boot.timeline.names.get(id).to_owned();
     let on_path =
-        |attempt: &analysis::Attempt| attempt.span.map_or(0, |row| own.within(row.track, row.start, row.end).0);
-    let line = |probe: &analysis::DeferredProbe| DeferredProbeLine {
-        name: name(probe.device),
-        attempts: probe.attempts.len() as u64,
-        elapsed_ns: probe.attempts.iter().map(|attempt| (attempt.to - attempt.from).0).sum(),
-        path_ns: probe.attempts.iter().map(on_path).sum(),
-        suppliers: probe.suppliers.iter().map(|&supplier| name(supplier)).collect(),
-        is_pending: probe.is_pending,
+        |attempt: &analysis::Attempt| attempt.span.map_or(Cost::ZERO, |row| own.within(row.track, row.start, row.end));
+    let line = |probe: &analysis::DeferredProbe| {
+        let elapsed: Cost = probe.attempts.iter().map(|attempt| boot.timeline.cost(attempt.from, attempt.to)).sum();
+        let on_path: Cost = probe.attempts.iter().map(on_path).sum();
+        DeferredProbeLine {
+            name: name(probe.device),
+            attempts: probe.attempts.len() as u64,
+            elapsed_ns: elapsed.length.0,
+            waited_ns: elapsed.waited.0,
+            path_ns: on_path.length.0,
+            path_waited_ns: on_path.waited.0,
+            suppliers: probe.suppliers.iter().map(|&supplier| name(supplier)).collect(),
+            is_pending: probe.is_pending,
+        }
     };
     let mut lines: Vec<_> = analysis::deferred_probes(boot.timeline).iter().map(line).collect();
     lines.sort_by_key(|line| Reverse(line.elapsed_ns));
@@ -654,6 +715,7 @@ fn phase_lines(boot: &Boot) -> Vec<PhaseLine> {
         family: p.what.family().map_or_else(|| p.name.clone(), str::to_owned),
         start_ns: p.start.0,
         end_ns: p.end.0,
+        waited_ns: boot.timeline.cost(p.start, p.end).waited.0,
         error_ns: p.error.0,
         evidence: p.evidence.clone(),
     };
@@ -670,14 +732,18 @@ fn function_line(names: &Names, row: &Row) -> FunctionLine {
         detail: detail.to_owned(),
         self_ns: row.self_time.0,
         total_ns: row.total_time.0,
+        self_waited_ns: row.self_waited.0,
+        total_waited_ns: row.total_waited.0,
         count: row.count,
         first_calls_only: row.first_calls_only,
         tracks: row.tracks.clone(),
     }
 }
 
-fn milestone_line(names: &Names, passed: &timeline::Milestone) -> MilestoneLine {
-    MilestoneLine { name: passed.kind.name(names).into_owned(), at_ns: passed.at.0, error_ns: passed.error.0 }
+fn milestone_line(timeline: &Timeline, passed: &timeline::Milestone) -> MilestoneLine {
+    let name = passed.kind.name(&timeline.names).into_owned();
+    let waited_ns = timeline.cost(Ns::ZERO, passed.at).waited.0;
+    MilestoneLine { name, at_ns: passed.at.0, waited_ns, error_ns: passed.error.0 }
 }
 
 fn clock_lines(timeline: &Timeline) -> Vec<ClockLine> {

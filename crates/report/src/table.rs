@@ -45,6 +45,11 @@ pub struct Line {
     pub faint: bool,
 }
 
+/// The cells of the columns that are shown.
+pub fn only<T, const N: usize>(cells: [T; N], shown: [bool; N]) -> Vec<T> {
+    cells.into_iter().zip(shown).filter_map(|(cell, shown)| shown.then_some(cell)).collect()
+}
+
 /// Writes the table, titles first. No line is wider than `whole` columns of the terminal, if the column limits allow
 /// it.
 pub fn render(columns: &[Column], lines: &[Line], whole: usize, style: Style, out: &mut String) {

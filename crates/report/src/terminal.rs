@@ -19,14 +19,13 @@ use crate::findings_text::advice;
 use crate::overview::overview;
 use crate::paragraph::paragraph;
 use crate::processes::processes;
-use crate::text::{bytes, counted, cut, percent};
+use crate::text::{bytes, counted, cut, percent, width};
 use crate::units::units;
 use crate::{DiagnosticLine, EndLine, Layout, Summary, harmless};
 use facts::facts;
 pub(crate) use facts::overhead;
 use phases::phases;
 use std::fmt::Write;
-use timeline::Ns;
 
 /// Columns of the outcome line without the name of the end mark.
 const OUTCOME_AND_TOTAL: usize = 52;
@@ -101,13 +100,13 @@ fn cpu_held(summary: &Summary, layout: Layout, out: &mut String) {
         }
         let names: Vec<&str> = row.cpu_held.iter().take(SHOWN).map(|held| held.name.as_str()).collect();
         let more = if row.cpu_held.len() > SHOWN { " and others" } else { "" };
-        let time = |ns| layout.unit.show(Ns(ns));
+        let time = |ns| layout.at(ns);
         let text = format!(
             "{}: CPU held by {}{more} for {} of {}; nothing says since when it could have run",
             harmless(&row.name),
             harmless(&names.join(", ")),
             time(all),
-            time(row.self_ns),
+            layout.unit.show_cost(row.self_cost()),
         );
         paragraph(&text, "", layout, out);
     }
@@ -151,12 +150,14 @@ fn header(summary: &Summary, layout: Layout, out: &mut String) {
     }
     let outcome = if summary.outcome.is_empty() { "outcome unknown".into() } else { harmless(&summary.outcome) };
     let outcome = if summary.is_reached() { layout.style.good(&outcome) } else { layout.style.bad(&outcome) };
-    let total = layout.style.heading(&layout.time(summary.total_ns));
+    let total = layout.cost(summary.total_cost());
+    let room = OUTCOME_AND_TOTAL + width(&total).saturating_sub(layout.time_width());
+    let total = layout.style.heading(&total);
     let _ = match &summary.end {
         Some(end) => {
             let evidence = harmless(&end.evidence);
-            let evidence = cut(&evidence, layout.table_width().saturating_sub(OUTCOME_AND_TOTAL));
-            let after = format!("after {total} (±{})", layout.time(end.error_ns));
+            let evidence = cut(&evidence, layout.table_width().saturating_sub(room));
+            let after = format!("after {total} (±{})", layout.at(end.error_ns));
             if end.is_milestone() {
                 writeln!(out, "{} {after}: {evidence}", layout.style.good("passed"))
             } else if summary.is_reached() {

@@ -28,8 +28,11 @@ pub struct Proofs {
     pub folder: String,
     /// Kernel release or file name.
     pub kernel: String,
-    /// True if one instruction is one nanosecond.
+    /// True if the boots were deterministic: one instruction is one nanosecond.
     pub deterministic: bool,
+    /// The unit of all `_ns`, as in `show`.
+    #[serde(default)]
+    pub unit: String,
     /// The reason why the bench ended; `null` if it was killed, or if no boot ran.
     pub ended: Option<Ended>,
     /// The median length of the boot without a remedy, booted again.
@@ -85,8 +88,8 @@ pub struct Together {
 /// The most options that are named; the document has all.
 const MAX_ALONG_NAMED: usize = 8;
 /// The limit of a try whose claims and boots count the same.
-const SAME_COUNTER: &str = "claims and boots count the same instructions: a confirmed claim proves bootscope's replay, and says nothing \
-                            of milliseconds; a try without --deterministic measures those";
+const SAME_COUNTER: &str = "claims and boots count on the same guest clock: a confirmed claim proves bootscope's replay, and says nothing \
+                            of a machine's milliseconds; a try without --deterministic measures those";
 /// The name of the boot with all confirmed remedies.
 const ALL: &str = "all confirmed";
 
@@ -107,6 +110,7 @@ impl Proofs {
             folder: folder.to_owned(),
             kernel: single.head.variants.first().map(Variant::kernel_name).unwrap_or_default(),
             deterministic: single.head.deterministic,
+            unit: unit_of_boots(single).name().to_owned(),
             ended: single.ended,
             base_ns: base_ns(single),
             layouts: single.head.dithered.then(|| tried(single).first().map_or(0, |(_, tried)| tried.base.0 as u64)),
@@ -165,7 +169,7 @@ impl Proofs {
 
     /// The unit of its lengths.
     fn unit(&self) -> Unit {
-        unit_of(self.deterministic)
+        if self.unit.is_empty() { unit_of(self.deterministic) } else { Unit::named(&self.unit) }
     }
 
     /// A remedy's name in the tables: its rules. If another remedy has the same rules, the subject of its findings is
@@ -366,9 +370,20 @@ pub(crate) fn time(unit: Unit, ns: f64) -> String {
     unit.show(Ns::rounded(ns))
 }
 
-/// The unit of the lengths of boots that were, or were not, deterministic.
+/// The unit of the lengths of boots that were, or were not, deterministic, if their timed waits are unknown.
 pub(crate) fn unit_of(deterministic: bool) -> Unit {
-    if deterministic { Unit::Instructions } else { Unit::Nanoseconds }
+    if deterministic { Unit::GuestTime } else { Unit::Nanoseconds }
+}
+
+/// The unit of the lengths of a bench. They are instructions only if no boot has timed waits.
+pub(crate) fn unit_of_boots(document: &Document) -> Unit {
+    let lengths = || document.boots.iter().map(|boot| &boot.measured).filter(|measured| measured.total_ns.is_some());
+    match document.head.deterministic {
+        true if lengths().next().is_some() && lengths().all(|measured| measured.waited_ns == Some(0)) => {
+            Unit::Instructions
+        }
+        deterministic => unit_of(deterministic),
+    }
 }
 
 #[cfg(test)]
@@ -393,8 +408,13 @@ mod tests {
         let boot = |(i, total): (usize, &Option<i64>)| {
             let outcome = if total.is_some() { "reached" } else { "panic" }.to_owned();
             let detail = if total.is_some() { "" } else { "no init\u{1b}[31m found" }.to_owned();
-            let measured =
-                Measured { outcome, detail, total_ns: total.map(|ms| ms * 1_000_000), ..Measured::default() };
+            let measured = Measured {
+                outcome,
+                detail,
+                total_ns: total.map(|ms| ms * 1_000_000),
+                waited_ns: total.map(|_| 0),
+                ..Measured::default()
+            };
             Boot { number: i as u32, round: Some(0), variant: i, began_ns: 0, measured }
         };
         Document::new(head, totals.iter().enumerate().map(boot).collect(), Some(Ended::Rounds))
@@ -418,6 +438,12 @@ mod tests {
         assert!(text.contains("panic") && text.contains("boots/try/boots/0003"), "{text}");
         assert!(!text.contains('\u{1b}'), "{text:?}");
         assert!(line("all confirmed:").contains("save 100 M instr in all;") && text.contains("105 M instr"), "{text}");
+        // If a boot has timed waits, or if nothing tells, no length is of instructions.
+        for waited_ns in [Some(1), None] {
+            single.boots[1].measured.waited_ns = waited_ns;
+            let text = Proofs::of("boots/try", &single, Some(&joint)).unwrap().text(Layout::default());
+            assert!(text.contains("100 ms (90.0 to 100 ms)") && !text.contains("instr ("), "{text}");
+        }
     }
 
     #[test]

@@ -105,7 +105,7 @@ fn table(trials: &[&PastTrial], out: &mut String) {
         let line = ProofLine::of(&past.remedy, &past.tried);
         let setup = &past.setup;
         let cpus = if setup.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", setup.cpus) };
-        let unit = if past.deterministic { "instructions" } else { setup.accelerator.as_str() };
+        let unit = if past.deterministic { "guest time" } else { setup.accelerator.as_str() };
         let counted_in = unit_of(past.deterministic);
         let about: Vec<&str> = line.findings.iter().map(|finding: &Cause| finding.about.as_str()).collect();
         let changes: Vec<String> = line.changes.iter().map(crate::ChangeLine::short).collect();
@@ -186,7 +186,7 @@ that was booted beside the same guest without it. What stands below *Notes* is a
   the two intervals have no value in common, or the boot is not faster and so much cannot hide in the noise. *too noisy*:
   neither. *breaks the boot*: it does not reach its end mark. One round has one memory layout. So it says nothing of savings of
   less than 3 % of the boot.
-* *instructions*: deterministic boots, in which one instruction is one nanosecond; the figures are the same on every host.
+* *guest time*: deterministic boots, in which one instruction is one nanosecond; the figures are the same on every host.
 
 ";
 
@@ -274,7 +274,7 @@ mod tests {
             page.contains("1 confirmed (100 %): 0 within 10 % of the price, 1 elsewhere within its interval"),
             "{page}"
         );
-        assert!(page.contains("## Remedies of users\n") && page.contains("| 50.0 M instr (50.0 M instr) |"), "{page}");
+        assert!(page.contains("## Remedies of users\n") && page.contains("| 50.0 ms (50.0 ms) |"), "{page}");
     }
 
     #[test]
@@ -305,8 +305,8 @@ mod tests {
             page.contains("\nOf other tries of these claims, which newer or longer ones replace, 1 were refuted.\n"),
             "{page}"
         );
-        let line = "| 6.1 | pc, 2 CPUs, 512 MiB, instructions | plain | 1.00 G instr | `f` | `a=1` | 100 M instr \
-                    (100 M instr) | 99.0 M instr (99.0 M instr) | 99 % | confirmed |";
+        let line = "| 6.1 | pc, 2 CPUs, 512 MiB, guest time | plain | 1.00 s | `f` | `a=1` | 100 ms (100 ms) | 99.0 ms \
+                    (99.0 ms) | 99 % | confirmed |";
         assert!(page.contains(line), "{page}");
         assert!(page.contains("\n`bootscope try --page page.md` wrote this page"), "{page}");
         assert!(page.contains("## of-old\n") && page.contains("## tsc-check\n"), "{page}");

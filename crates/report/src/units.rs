@@ -13,7 +13,7 @@ pub fn units(units: &[UnitLine], all: bool, layout: Layout) -> String {
     let has_processes = units.iter().any(|unit| !unit.pids.is_empty());
     let mut columns = vec![
         Column::new(if all { "units" } else { "units, longest first" }, Align::Left, None),
-        Column::new("start", Align::Right, width),
+        Column::new(layout.instants("start"), Align::Right, width),
         Column::new("took", Align::Right, width),
         Column::new("active", Align::Right, width),
     ];
@@ -27,7 +27,7 @@ pub fn units(units: &[UnitLine], all: bool, layout: Layout) -> String {
         kept.sort_by_key(|unit| std::cmp::Reverse(unit.took_ns()));
         kept.truncate(LISTED);
     }
-    let time = |ns: Option<i64>| ns.map_or_else(String::new, |ns| layout.time(ns));
+    let time = |ns: Option<i64>| ns.map_or_else(String::new, |ns| layout.at(ns));
     let line = |unit: &&UnitLine| {
         let settled = match (unit.settled_ns, unit.failed) {
             (None, _) => "starting".to_owned(),

@@ -36,7 +36,7 @@ impl WarningLine {
 }
 
 fn sentence(warning: &Warning, unit: Unit) -> String {
-    let show = |time| unit.show(time);
+    let show = |time| unit.show_at(time);
     match warning {
         Warning::RecordingAtWork { last } => format!(
             "this recording is still being made: the boot is shown as far as it has come; {}",
@@ -188,7 +188,7 @@ fn process(process: &ProcessNamed) -> String {
 }
 
 fn ends(end: &LogEnd, unit: Unit) -> String {
-    format!("ends {} after its first record, with {} on thread {:#x}", unit.show(end.at), end.record, end.thread)
+    format!("ends {} after its first record, with {} on thread {:#x}", unit.show_at(end.at), end.record, end.thread)
 }
 
 /// The functions that a thread had entered and not left, the innermost first.

@@ -27,7 +27,7 @@ pub(crate) fn watched(found: &WatchedLine, accelerator: &str, layout: Layout) ->
     let value_width = found.readings.iter().map(|reading| value(reading, found.signed).len()).max().unwrap_or(0);
     let print = |readings: &[ReadingLine], out: &mut String| {
         for reading in readings {
-            let (at, value) = (layout.time(reading.at_ns), value(reading, found.signed));
+            let (at, value) = (layout.at(reading.at_ns), value(reading, found.signed));
             paragraph(&harmless(&reading.function), &format!("  {at:>9}  {value:>value_width$}  "), layout, out);
         }
     };

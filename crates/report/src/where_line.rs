@@ -1,7 +1,9 @@
 //! A row of the boot path in documents. The analysis decides the rows; the views decide their look.
 
+use crate::layout::cost;
 use analysis::{Row, TrackNames};
 use serde::{Deserialize, Serialize};
+use timeline::Cost;
 
 /// A row of `where`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -12,6 +14,12 @@ pub struct WhereLine {
     pub self_ns: i64,
     /// Time in which it was active, including time that is charged to other rows.
     pub total_ns: i64,
+    /// The timed waits in `self_ns`. In a deterministic boot, the rest is instructions.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub self_waited_ns: i64,
+    /// The timed waits in `total_ns`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub total_waited_ns: i64,
     /// The number of times that it was active.
     pub count: u64,
     /// True if only first calls have its time: its true time is at least this, and later calls are in its callers' rows.
@@ -27,12 +35,25 @@ pub struct WhereLine {
     pub cpu_held: Vec<CpuHeldLine>,
 }
 
+/// True for 0: documents leave the field out then.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it like this")]
+pub(crate) fn is_zero(ns: &i64) -> bool {
+    *ns == 0
+}
+
 /// A thread that had the CPU.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CpuHeldLine {
     /// The thread's name.
     pub name: String,
     pub ns: i64,
+}
+
+impl WhereLine {
+    /// The time charged to it, in its parts.
+    pub(crate) fn self_cost(&self) -> Cost {
+        cost(self.self_ns, self.self_waited_ns)
+    }
 }
 
 impl From<Row> for WhereLine {
@@ -42,6 +63,8 @@ impl From<Row> for WhereLine {
             name: row.name,
             self_ns: row.self_time.0,
             total_ns: row.total_time.0,
+            self_waited_ns: row.self_waited.0,
+            total_waited_ns: row.total_waited.0,
             count: row.count,
             first_calls_only: row.first_calls_only,
             share: row.share,

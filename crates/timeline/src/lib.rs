@@ -1,7 +1,7 @@
 //! The model of a boot: every reader produces it, and every analysis consumes it.
 //!
-//! A time or a length is an [`Ns`]: nanoseconds since *time zero*, unless the timeline's [`Unit`] is ticks,
-//! instructions or a count. Raw counter values ([`Ticks`]) become time only through a [`Clock`]. Work is [`Spans`] on
+//! A time or a length is an [`Ns`]: nanoseconds since *time zero*, unless the timeline's [`Unit`] is ticks or a count.
+//! In a deterministic boot, a length has instructions and timed waits ([`Cost`]). Raw counter values ([`Ticks`]) become time only through a [`Clock`]. Work is [`Spans`] on
 //! [`Tracks`]. [`Running`] is the CPU of a track over time, [`Wait`] what a track waited for. A [`Boundary`] is the
 //! start of a phase. Each span is one record, and names are interned: a boot of a million spans is normal.
 //!
@@ -31,6 +31,7 @@ mod silence;
 mod span;
 mod span_kind;
 mod time;
+mod timed_waits;
 mod track;
 mod warning;
 mod watched;
@@ -57,6 +58,7 @@ pub use silence::{MostlyAt, Silence, Silences, Stop, StoppedCpu, StoppedIn};
 pub use span::{SPAN_NAMES_MAX, SpanId, SpanRow, Spans};
 pub use span_kind::SpanKind;
 pub use time::{Ns, Ticks, point_and_two_digits, rounded, rounded_count, truncated};
+pub use timed_waits::{Cost, TimedWaits};
 pub use track::{Hold, InterruptKind, Occupancy, OffCpu, Running, Track, TrackId, TrackKind, Tracks, Wait, WaitedOn};
 pub use warning::{FileLoss, LastSign, LogEnd, ManifestFault, ProcessNamed, Warning};
 pub use watched::{Reading, Watched};
@@ -74,10 +76,11 @@ pub enum TimeBase {
 }
 
 impl TimeBase {
-    /// The unit of a timeline's times, unless a clock of unknown rate stamped them.
+    /// The unit of a timeline's times, unless a clock of unknown rate stamped them. A deterministic boot's times are
+    /// instructions only if its waits are known.
     pub fn unit(self) -> Unit {
         match self {
-            TimeBase::GuestVirtual => Unit::Instructions,
+            TimeBase::GuestVirtual => Unit::GuestTime,
             TimeBase::Host | TimeBase::Evidence => Unit::Nanoseconds,
         }
     }
@@ -158,7 +161,10 @@ pub enum Unit {
     Nanoseconds,
     /// Ticks of a counter of unknown rate.
     Ticks,
-    /// Instructions of a deterministic boot, in which each takes one nanosecond of guest time.
+    /// Nanoseconds of the guest's clock in a deterministic boot: instructions and timed waits, which nothing tells apart.
+    GuestTime,
+    /// Nanoseconds of the same clock. The timed waits are known ([`Timeline::timed_waits`]); the rest is instructions,
+    /// each of which takes one nanosecond.
     Instructions,
     /// Occurrences of something.
     Count,
@@ -172,10 +178,28 @@ impl Unit {
         text
     }
 
-    /// Appends the same to a text.
+    /// Formats a length in its parts: `1.53 G instr + 340 ms timed waits`.
+    pub fn show_cost(self, cost: Cost) -> String {
+        match self {
+            Unit::Instructions if cost.waited == Ns::ZERO => self.show(cost.length),
+            Unit::Instructions if cost.waited == cost.length => format!("{} timed waits", cost.waited),
+            Unit::Instructions => format!("{} + {} timed waits", self.show(cost.instructions()), cost.waited),
+            _ => self.show(cost.length),
+        }
+    }
+
+    /// Formats an instant. In a deterministic boot this is the time on the guest's clock.
+    pub fn show_at(self, at: Ns) -> String {
+        match self {
+            Unit::Instructions => Unit::GuestTime.show(at),
+            _ => self.show(at),
+        }
+    }
+
+    /// Appends a length to a text. In instructions, it has no timed waits.
     pub fn show_in(self, length: Ns, text: &mut String) {
         let units = match self {
-            Unit::Nanoseconds => time::NANOSECONDS,
+            Unit::Nanoseconds | Unit::GuestTime => time::NANOSECONDS,
             Unit::Ticks => ["ticks", "kticks", "Mticks", "Gticks"],
             Unit::Instructions => ["instr", "k instr", "M instr", "G instr"],
             Unit::Count => ["", "k", "M", "G"],
@@ -188,6 +212,7 @@ impl Unit {
         match self {
             Unit::Nanoseconds => "ns",
             Unit::Ticks => "ticks",
+            Unit::GuestTime => "guest-time",
             Unit::Instructions => "instructions",
             Unit::Count => "count",
         }
@@ -195,7 +220,7 @@ impl Unit {
 
     /// The unit of that name in a document; nanoseconds if the name is unknown.
     pub fn named(name: &str) -> Unit {
-        let all = [Unit::Ticks, Unit::Instructions, Unit::Count];
+        let all = [Unit::Ticks, Unit::GuestTime, Unit::Instructions, Unit::Count];
         all.into_iter().find(|unit| unit.name() == name).unwrap_or_default()
     }
 }
@@ -302,6 +327,8 @@ pub struct Timeline {
     pub watched: Option<Watched>,
     /// The accesses that leave the guest; `None` if they were not counted.
     pub exits: Option<Exits>,
+    /// The guest's waits for its clock; `None` if the evidence does not show them.
+    pub timed_waits: Option<TimedWaits>,
     /// The starts of phases.
     pub boundaries: Vec<Boundary>,
     pub end: Option<End>,
@@ -334,6 +361,18 @@ impl Timeline {
         self.boundaries.push(Boundary { phase, at, error, evidence });
     }
 
+    /// A stretch of a recorded boot in its parts.
+    pub fn cost(&self, from: Ns, to: Ns) -> Cost {
+        let waited = self.timed_waits.as_ref().map_or(Ns::ZERO, |waits| waits.within(from, to));
+        Cost { length: to - from, waited }
+    }
+
+    /// A stretch of a track in its parts.
+    pub fn cost_on(&self, track: TrackId, from: Ns, to: Ns) -> Cost {
+        let waited = self.timed_waits.as_ref().map_or(Ns::ZERO, |waits| waits.within_on(track, from, to));
+        Cost { length: to - from, waited }
+    }
+
     /// The source of the interrupt of that name.
     pub fn interrupt_kind(&self, name: NameId) -> InterruptKind {
         self.interrupt_kinds.get(&name).copied().unwrap_or_default()
@@ -343,6 +382,9 @@ impl Timeline {
     /// and occupancy are sorted by track and time, holds by topic and time, marks by time. All spans are nested (see
     /// [`Spans::nest`], also for `tolerance`). Call it once, after all evidence is in. `O(n log n)`.
     pub fn finalize(&mut self, tolerance: Ns) {
+        if self.unit == Unit::GuestTime && self.timed_waits.is_some() {
+            self.unit = Unit::Instructions;
+        }
         let renamed = self.spans.bound_names() + self.sampled.as_ref().map_or(0, |sampled| sampled.renamed);
         self.diagnostics.note_many(DiagnosticKind::NamesBeyondBound, renamed, String::new);
         self.waits.sort_by_key(|w| (w.track, w.from));
@@ -363,6 +405,13 @@ mod tests {
         let show = |count| Unit::Ticks.show(Ns(count));
         assert_eq!(Unit::Instructions.show(Ns(877_000_000)), "877 M instr");
         assert_eq!(Unit::Instructions.show(Ns(12)), "12 instr");
+        let cost = |length, waited| Cost { length: Ns(length), waited: Ns(waited) };
+        let show_cost = |unit: Unit, length, waited| unit.show_cost(cost(length, waited));
+        assert_eq!(show_cost(Unit::Instructions, 1_870_000_000, 340_000_000), "1.53 G instr + 340 ms timed waits");
+        assert_eq!(show_cost(Unit::Instructions, 7, 0), "7 instr");
+        assert_eq!(show_cost(Unit::Instructions, 150_000_000, 150_000_000), "150 ms timed waits");
+        assert_eq!(show_cost(Unit::GuestTime, 1_870_000_000, 0), "1.87 s");
+        assert_eq!(Unit::Instructions.show_at(Ns(1_870_000_000)), "1.87 s");
         assert_eq!(show(999), "999 ticks");
         assert_eq!(show(1_234), "1.23 kticks");
         assert_eq!(show(999_499), "999 kticks");

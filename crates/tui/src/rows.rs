@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::pen::{MAX_COLUMNS, Paragraph};
-use crate::shown::ShownBoot;
+use crate::shown::{ShownBoot, one_unit};
 use crate::view::View;
 use report::{ConsoleLine, Diff, DiffRow, Finding, cut, harmless, harmless_bytes};
 use std::borrow::Cow;
@@ -102,7 +102,7 @@ fn change(diff: &Diff, number: usize) -> Option<&DiffRow> {
 fn changed(app: &App, number: usize) -> Option<Row> {
     let diff = app.compared()?.as_ref().ok()?;
     let row = change(diff, number)?;
-    let unit = Unit::named(&diff.before.unit);
+    let unit = one_unit(Unit::named(&diff.before.unit), diff.before.waited_ns.max(diff.after.waited_ns));
     let time = |ns: Option<i64>| ns.map_or_else(|| "not there".to_owned(), |ns| unit.show(Ns(ns)));
     let change = signed(row.change(), unit);
     let figures = format!("{:>10} {:>10} {change:>10}", time(row.before_ns), time(row.after_ns));
@@ -160,7 +160,7 @@ pub fn about(app: &App) -> Vec<Paragraph> {
         }),
         View::Findings => findings(boot).get(number).map_or_else(Vec::new, |finding| {
             let title = [("", finding.title.clone())].into_iter();
-            title.chain(finding.paragraphs(boot.page.boot.total.0, unit)).collect()
+            title.chain(finding.paragraphs(boot.page.boot.cost(), unit)).collect()
         }),
         View::Console => boot.lines.get(number).map_or_else(Vec::new, |line| vec![("", line_text(line))]),
         View::Compare => row_name(app, number).map_or_else(Vec::new, |name| vec![("", name)]),

@@ -65,8 +65,9 @@ impl<'a> ShownBoot<'a> {
         }
     }
 
+    /// The unit of lengths. Here they are shown whole, with their timed waits.
     pub fn unit(&self) -> Unit {
-        self.page.boot.timeline.unit
+        one_unit(self.page.boot.timeline.unit, self.summary.waited_ns)
     }
 
     /// Selects a bar, and moves the window so that it is seen.
@@ -189,4 +190,9 @@ impl<'a> ShownBoot<'a> {
             self.select(spot);
         }
     }
+}
+
+/// The unit of lengths that are shown whole: guest time, if instructions and timed waits are together.
+pub fn one_unit(unit: Unit, waited_ns: i64) -> Unit {
+    if unit == Unit::Instructions && waited_ns > 0 { Unit::GuestTime } else { unit }
 }

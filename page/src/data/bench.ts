@@ -108,6 +108,8 @@ export interface BenchBoot {
     readonly variant: number;
     readonly outcome: string;
     readonly total_ns: Int | null;
+    /** The timed waits in it, if they are known. */
+    readonly waited_ns?: Int;
     /** The rows whose growth is drawn, and no others. */
     readonly rows: readonly { readonly name: string; readonly ns: Int }[];
 }

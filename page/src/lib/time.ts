@@ -4,18 +4,20 @@
 export type Whole = number | bigint;
 
 /** The unit of times. */
-export type Unit = "ns" | "ticks" | "instructions";
+export type Unit = "ns" | "ticks" | "guest-time" | "instructions";
 
 const UNITS: Record<Unit, readonly [string, string, string, string]> = {
     ns: ["ns", "µs", "ms", "s"],
     ticks: ["ticks", "kticks", "Mticks", "Gticks"],
+    "guest-time": ["ns", "µs", "ms", "s"],
     instructions: ["instr", "k instr", "M instr", "G instr"],
 };
 
-/** The unit that a document names. Documents of bootscope 0.2 call the instructions of a deterministic boot nanoseconds. */
-export function unitOf(document: { readonly unit: string; readonly time_base: string }): Unit {
+/** The unit of a document's lengths. Those of a deterministic boot are instructions only if it has no timed waits. */
+export function unitOf(document: { readonly unit: string; readonly time_base: string; readonly waited_ns?: number | string }): Unit {
     if (document.unit === "ticks") return "ticks";
-    return document.unit === "instructions" || document.time_base === "guest-virtual" ? "instructions" : "ns";
+    if (document.unit === "instructions" && !Number(document.waited_ns ?? 0)) return "instructions";
+    return document.time_base === "guest-virtual" ? "guest-time" : "ns";
 }
 
 /** A number from JSON, which is a text if doubles do not hold it. */

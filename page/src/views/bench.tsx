@@ -27,7 +27,8 @@ import { type Column, Table } from "./table";
 const MAX_ROWS = 1_000;
 
 export function unitOf(bench: Bench): Unit {
-    return bench.deterministic ? "instructions" : "ns";
+    if (!bench.deterministic) return "ns";
+    return bench.boots.every(boot => boot.total_ns === null || boot.waited_ns === 0) ? "instructions" : "guest-time";
 }
 
 /** The views of a bench. A single variant has no comparison, and a bench without a swept number has no growth. */

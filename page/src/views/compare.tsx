@@ -23,7 +23,14 @@ const COMMAND_LINE = "command line";
 /** Facts that differ between any two boots. */
 const OF_EACH_RUN = ["recorded", "host load"];
 /** What boots of each unit count. */
-const NAMES: Record<Unit, string> = { ns: "time", ticks: "ticks of a counter of unknown rate", instructions: "instructions" };
+const NAMES: Record<Unit, string> = {
+    ns: "time",
+    ticks: "ticks of a counter of unknown rate",
+    "guest-time": "the guest's time",
+    instructions: "instructions",
+};
+/** The clock of a unit: instructions count on the guest's. */
+const clockOf = (unit: Unit): Unit => (unit === "instructions" ? "guest-time" : unit);
 /** The number of differences that are shown at first. */
 const FEW = 6;
 const BAR = 28;
@@ -44,7 +51,7 @@ export function Compare({ store, palette }: { store: Store; palette: Palette }) 
     const byPhase = useMemo(() => (lost ? everyPhase.filter(isInBoth) : everyPhase), [lost, everyPhase]);
     const noise = noiseOf(before, after);
     const columns = useMemo(() => columnsOf(after, noise), [after, noise]);
-    if (before.unit !== after.unit)
+    if (clockOf(before.unit) !== clockOf(after.unit))
         return (
             <p class="note">
                 One boot counts {NAMES[before.unit]}, the other {NAMES[after.unit]}: they cannot be compared.

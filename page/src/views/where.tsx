@@ -23,8 +23,9 @@ const TABLES = [
 const UNITS_SAY: Record<Unit, string> = {
     ns: "",
     ticks: "Times are ticks: nobody knows how fast the counter runs.",
-    instructions:
-        "A deterministic boot has no milliseconds: figures are instructions, and a wait counts as many as would pass in its time at one a nanosecond.",
+    "guest-time":
+        "Times are the guest's: an instruction counts as 1 ns, and a timed wait as long as it lasts. The command show has them apart.",
+    instructions: "A deterministic boot has no milliseconds: figures are instructions.",
 };
 
 interface Charged extends Row {

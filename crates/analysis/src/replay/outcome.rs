@@ -42,6 +42,8 @@ impl Replay<'_> {
             let created = &mut t.tracks.get_mut(track).created;
             *created = created.map(|(at, by)| (self.time(track, at), by));
         }
+        t.timed_waits = (t.timed_waits.as_ref())
+            .map(|waits| waits.replayed(self.timeline.tracks.len(), |track, at| self.time(track, at)));
         t.occupancy = self.occupancy.clone();
         t.cpus_followed_until = t.cpus_followed_until.map(|until| self.time(boot, until));
         t.threads_seen_until = t.threads_seen_until.map(|until| self.time(boot, until));

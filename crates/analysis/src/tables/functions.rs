@@ -10,13 +10,13 @@ use crate::spread::{Follow, Spread};
 use crate::stretch::{Stretch, StretchKind};
 use crate::total_time::{TotalTimes, Touched};
 use hashbrown::HashMap;
-use timeline::{NodeId, Ns, Profile, SpanKind, Timeline, TrackId};
+use timeline::{Cost, NodeId, Ns, Profile, SpanKind, Timeline, TrackId};
 
 #[derive(Clone, Default)]
 struct Sum {
-    self_time: Ns,
+    self_time: Cost,
     /// Time in calls too short to be spans, including what they called.
-    short: Ns,
+    short: Cost,
     /// Self time that is not of a first call alone.
     whole_calls: Ns,
     count: u64,
@@ -29,20 +29,27 @@ pub fn functions(timeline: &Timeline, charger: &Charger, path: &[Stretch], sprea
     let mut functions = Functions::new(timeline, charger);
     let mut total_times = TotalTimes::new(spans, keys, charger.functions.len());
     let mut touched = Touched::new(spans);
-    let mut to_share: HashMap<(NodeId, TrackId), Ns> = HashMap::new();
+    let mut to_share: HashMap<(NodeId, Part), Ns> = HashMap::new();
     for stretch in path {
-        total_times.add(&stretch.chain, stretch.length());
+        let cost = stretch.cost(timeline);
+        total_times.add(&stretch.chain, cost);
         touched.add(&stretch.chain);
         let owner = stretch.owner();
         let ran = matches!(stretch.kind, StretchKind::Running | StretchKind::Runqueue);
         match (spread.filter(|_| ran).and_then(|spread| spread.path(owner)), owner.span) {
-            (Some(path), _) => *to_share.entry((path, owner.track)).or_default() += stretch.length(),
+            (Some(path), _) => {
+                for (length, is_wait) in cost.parts() {
+                    if length > Ns::ZERO {
+                        *to_share.entry((path, Part { track: owner.track, is_wait })).or_default() += length;
+                    }
+                }
+            }
             (None, Some(span)) => {
                 let sum = &mut functions.sums[keys[span.0 as usize] as usize];
-                sum.self_time += stretch.length();
-                sum.whole_calls += if spans.is_first_call(span) { Ns::ZERO } else { stretch.length() };
+                sum.self_time += cost;
+                sum.whole_calls += if spans.is_first_call(span) { Ns::ZERO } else { cost.length };
             }
-            (None, None) => functions.add_outside(owner.track, stretch.length()),
+            (None, None) => functions.add_outside(owner.track, cost),
         }
     }
     if let Some(spread) = spread {
@@ -86,9 +93,9 @@ impl<'a> Functions<'a> {
         }
     }
 
-    fn add_outside(&mut self, track: TrackId, length: Ns) {
-        self.outside.self_time += length;
-        self.outside.whole_calls += length;
+    fn add_outside(&mut self, track: TrackId, cost: Cost) {
+        self.outside.self_time += cost;
+        self.outside.whole_calls += cost.length;
         self.outside.count += 1;
         self.outside.tracks.extend(self.outsiders.add(track.0, 0).then_some(track));
     }
@@ -117,66 +124,75 @@ impl<'a> Functions<'a> {
         messages.into_iter().zip(others).map(|(message, other)| message && !other).collect()
     }
 
-    fn rows(self, whole: Ns, totals: Vec<Ns>) -> Vec<Row> {
+    fn rows(self, whole: Ns, totals: Vec<Cost>) -> Vec<Row> {
         let mut by_name = TracksByName::new(self.timeline);
-        let mut row = |key: RowKey, name: String, sum: &Sum, total: Ns| Row {
+        let mut row = |key: RowKey, name: String, sum: &Sum, total: Cost| Row {
             key,
             thing: 0,
             name,
-            self_time: sum.self_time,
-            total_time: total.max(sum.self_time),
+            self_time: sum.self_time.length,
+            total_time: (total + sum.short).length.max(sum.self_time.length),
+            self_waited: sum.self_time.waited,
+            total_waited: (total + sum.short).waited.max(sum.self_time.waited),
             count: sum.count,
-            first_calls_only: sum.self_time > Ns::ZERO && sum.whole_calls == Ns::ZERO,
-            share: share(sum.self_time, whole),
+            first_calls_only: sum.self_time.length > Ns::ZERO && sum.whole_calls == Ns::ZERO,
+            share: share(sum.self_time.length, whole),
             tracks: by_name.names(&sum.tracks),
             cpu_held: Vec::new(),
         };
         let messages = self.messages();
-        let is_on_the_path = |sum: &Sum| sum.count > 0 || sum.self_time > Ns::ZERO;
+        let is_on_the_path = |sum: &Sum| sum.count > 0 || sum.self_time.length > Ns::ZERO;
         let most = self.sums.iter().filter(|sum| is_on_the_path(sum)).count() + 1;
         let all = self.charger.functions.iter().zip(&self.sums).zip(totals).zip(messages);
         let outside = &self.outside;
-        let outside =
-            (outside.self_time > Ns::ZERO).then(|| row(RowKey::Other, OUTSIDE.to_owned(), outside, outside.self_time));
+        let outside = (outside.self_time.length > Ns::ZERO)
+            .then(|| row(RowKey::Other, OUTSIDE.to_owned(), outside, outside.self_time));
         let on_the_path = all.filter(|(((_, sum), _), _)| is_on_the_path(sum));
         let rows = on_the_path.map(|(((&(name, detail), sum), total), is_message)| {
             let text = joined(self.timeline, name, detail);
             let (key, text) =
                 if is_message { (RowKey::Other, after(&text)) } else { (RowKey::Step(name, detail), text) };
-            row(key, text, sum, total + sum.short)
+            row(key, text, sum, total)
         });
         sorted(rows.chain(outside), most)
     }
 }
 
-impl Follow for Functions<'_> {
-    type Key = TrackId;
+/// A part of a track's time that is shared out among short calls.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Part {
+    track: TrackId,
+    is_wait: bool,
+}
 
-    fn called(&mut self, track: TrackId, path: NodeId, length: u64) -> TrackId {
+impl Follow for Functions<'_> {
+    type Key = Part;
+
+    fn called(&mut self, part: Part, path: NodeId, length: u64) -> Part {
         let outermost = self.outermost[path.index()];
-        let new = self.tracks.add(self.charger.path_function[path.index()], track.0);
+        let new = self.tracks.add(self.charger.path_function[path.index()], part.track.0);
         let sum = self.sum_mut(path);
         sum.count += 1;
         if outermost {
-            sum.short += Ns::saturated(length);
+            sum.short += Cost::of(Ns::saturated(length), part.is_wait);
         }
-        sum.tracks.extend(new.then_some(track));
-        track
+        sum.tracks.extend(new.then_some(part.track));
+        part
     }
 
-    fn interrupted(&mut self, track: TrackId) -> TrackId {
-        track
+    fn interrupted(&mut self, part: Part) -> Part {
+        part
     }
 
-    fn own(&mut self, track: TrackId, path: NodeId, length: u64) {
-        let length = Ns::saturated(length);
+    fn own(&mut self, part: Part, path: NodeId, length: u64) {
+        let cost = Cost::of(Ns::saturated(length), part.is_wait);
         match self.timeline.profile.get(path).parent {
             Some(_) => {
                 let sum = self.sum_mut(path);
-                sum.self_time += length;
-                sum.whole_calls += length;
+                sum.self_time += cost;
+                sum.whole_calls += cost.length;
             }
-            None => self.add_outside(track, length),
+            None => self.add_outside(part.track, cost),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Drivers that probe asynchronously: the boot goes on while another thread probes.
 
 use super::price::Cuts;
-use super::{Cannot, Cut, Range, Rung, Target, TargetTime, WhatIf, detail, matches, most_similar};
+use super::{Cannot, Cut, Range, Rung, RungWaits, Target, TargetTime, WhatIf, detail, matches, most_similar};
 use crate::charge::joined;
 use crate::overlap::{Aside, busy, cpus_at_once, probes_awaited_at, still_takes};
 use crate::path::{boot_path, lineage};
@@ -77,13 +77,16 @@ impl WhatIf {
         let new = replayed(&self.timeline);
         let (was, now) = (on_path(&self.timeline), on_path(&new));
         let (before, after) = (self.total(), total(&new));
+        let waited = |boot: &Timeline| boot_path(boot).cost(boot).waited;
+        let waits = RungWaits { before: waited(&self.timeline), after: waited(&new), was: was.waited, now: now.waited };
         let recorded_only = Range::of(before - after, after);
         let allowed: Vec<Timeline> = self.allowed.iter().map(replayed).collect();
         let others = self.allowed.iter().zip(&allowed);
         let range = others.fold(recorded_only, |range, (old, new)| range.with(total(old) - total(new), total(new)));
         (self.timeline, self.allowed) = (new, allowed);
         let range = Some(range).filter(|range| *range != recorded_only);
-        Ok(Rung { target, before, after, range, was, now, also: Vec::new(), besides: Vec::new() })
+        let (was, now) = (was.length, now.length);
+        Ok(Rung { target, before, after, waits, range, was, now, also: Vec::new(), besides: Vec::new() })
     }
 
     fn label(&self, row: &SpanRow) -> String {

@@ -4,6 +4,7 @@
 //! what becomes shorter. So code that finds stretches in the evidence need not describe them in words.
 
 use super::{Cannot, allowed};
+use crate::path::boot_path;
 use crate::replay::{Replay, Shared, Shrink};
 use crate::segments::Segments;
 use crate::total;
@@ -53,6 +54,18 @@ impl<'a> Prices<'a> {
     /// Returns the reduction of the recorded boot's length. `O(n log n)` in the number of spans.
     pub fn saved(&self, cuts: &[Cut]) -> Ns {
         self.saved_in(self.timeline, &self.shared, &Cuts::new(cuts))
+    }
+
+    /// Returns the reduction of the recorded boot's timed waits. It also walks the boot path, so it takes several times
+    /// as long as [`Prices::saved`].
+    pub fn saved_waits(&self, cuts: &[Cut]) -> Ns {
+        if self.timeline.timed_waits.is_none() {
+            return Ns::ZERO;
+        }
+        let segments = self.segments.get_or_init(|| Segments::new(self.timeline));
+        let replay = Replay::new(self.timeline, self.end, segments, &self.shared, &Cuts::new(cuts));
+        let waited = |boot: &Timeline| boot_path(boot).cost(boot).waited;
+        waited(self.timeline) - waited(&replay.timeline(self.end))
     }
 
     /// Returns the least and the most that the cuts save in any boot that the log allows. `recorded` is their saving in

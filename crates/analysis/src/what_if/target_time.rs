@@ -14,7 +14,7 @@ use crate::tables::{by_phase, phase_name};
 use crate::total;
 use hashbrown::{HashMap, HashSet};
 use std::cell::RefCell;
-use timeline::{Ns, Profile, SpanId, Timeline, TrackId, Wait, WaitedOn};
+use timeline::{Cost, Ns, Profile, SpanId, Timeline, TrackId, Wait, WaitedOn};
 
 /// The time of a boot that belongs to a target.
 pub struct TargetTime<'a> {
@@ -64,7 +64,7 @@ impl<'a> TargetTime<'a> {
     }
 
     /// Returns the target's time on a boot path.
-    pub fn on_path(&self, path: &BootPath) -> Ns {
+    pub fn on_path(&self, path: &BootPath) -> Cost {
         path.stretches.iter().map(|s| self.time_in_stretch(s)).sum()
     }
 
@@ -92,17 +92,19 @@ impl<'a> TargetTime<'a> {
         besides
     }
 
-    fn time_in_stretch(&self, s: &Stretch) -> Ns {
-        let mut sum = Ns::ZERO;
+    fn time_in_stretch(&self, s: &Stretch) -> Cost {
+        let mut sum = Cost::ZERO;
         match &self.selection {
             Selection::Rows(..) => self.cut_by_row(s.kind, s.from, s.to, &s.chain, |from, to, is_target| {
-                sum += if is_target { to - from } else { Ns::ZERO };
+                let cost = || self.timeline.cost_on(s.owner().track, from, to);
+                sum += if is_target { cost() } else { Cost::ZERO };
             }),
             Selection::Functions(under) => {
                 let is_under = s.chain.iter().any(|frame| frame.span.is_some_and(|span| under.span[span.0 as usize]));
                 let ran = matches!(s.kind, StretchKind::Running | StretchKind::Runqueue);
                 let share = if is_under { 1.0 } else { under.share(s.owner()) * f64::from(u8::from(ran)) };
-                sum = part(s.length(), share);
+                let Cost { length, waited } = s.cost(self.timeline);
+                sum = Cost { length: part(length, share), waited: part(waited, share) };
             }
         }
         sum
@@ -180,11 +182,9 @@ impl<'a> TargetTime<'a> {
             let in_target = *answers.borrow_mut().entry(charge).or_insert_with(is_in_target);
             return each(from, to, in_target);
         }
-        let mut at = from;
-        by_phase(from, to, &self.phases, |phase, length| {
+        by_phase(from, to, &self.phases, |phase, from, to| {
             let label = self.charger.label(charge, phase_name(&self.phases, phase));
-            each(at, at + length, rows.contains(&label));
-            at += length;
+            each(from, to, rows.contains(&label));
         });
     }
 }

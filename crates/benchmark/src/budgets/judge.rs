@@ -83,7 +83,7 @@ impl Checked {
             limit: budget.text.clone(),
             line: budget.line,
             limit_value,
-            unit: unit(budget.what.kind, observed.noise).to_owned(),
+            unit: unit(budget.what.kind, observed).to_owned(),
             median: None,
             baseline: None,
             boots: 0,
@@ -159,6 +159,19 @@ pub enum Unknown {
         about: String,
         /// The machines that have budgets.
         scopes: Vec<String>,
+    },
+    /// The boots do not show which part of their time is instructions.
+    #[error(
+        "line {line}: `{limit}`: {of} does not show its timed waits, so nothing tells its instructions; boot it again with \
+         this version, or write a share, as `+5%`"
+    )]
+    WaitsUnknown {
+        /// The budget's line.
+        line: usize,
+        /// Name of the configuration.
+        of: String,
+        /// The limit as written in the file.
+        limit: String,
     },
     /// The limit is relative, but there is no baseline.
     #[error(
@@ -296,6 +309,8 @@ fn cannot_compare(
 fn same_unit(budget: &Budget, observed: &Observed) -> Result<(), Unknown> {
     let (line, of, what, limit) = (budget.line, observed.name.clone(), budget.what.clone(), budget.text.clone());
     match (budget.unit, observed.noise) {
+        // A metric has its own unit: timed waits are time.
+        _ if budget.what.kind == Kind::Metric => Ok(()),
         (Some(Unit::Nanoseconds), Noise::Dithered | Noise::Repeats) => {
             let instructions = |ns: f64| Unit::Instructions.show(Ns::rounded(ns));
             let instead = match budget.limit {
@@ -305,18 +320,22 @@ fn same_unit(budget: &Budget, observed: &Observed) -> Result<(), Unknown> {
             };
             Err(Unknown::NoTime { line, of, what, limit, instead })
         }
+        (Some(Unit::Instructions), Noise::Dithered | Noise::Repeats) if observed.has_unknown_waits => {
+            Err(Unknown::WaitsUnknown { line, of, limit })
+        }
         (Some(Unit::Instructions), Noise::Clock) => Err(Unknown::NotCounted { line, of }),
         _ => Ok(()),
     }
 }
 
 /// The name of the unit of a quantity's amounts.
-fn unit(kind: Kind, noise: Noise) -> &'static str {
-    match (kind, noise) {
+fn unit(kind: Kind, observed: &Observed) -> &'static str {
+    match (kind, observed.noise) {
         (Kind::Memory, _) => "bytes",
         (Kind::Metric, _) | (Kind::Total | Kind::Phase | Kind::Function | Kind::Milestone, Noise::Clock) => {
             Unit::Nanoseconds.name()
         }
+        _ if observed.has_unknown_waits => Unit::GuestTime.name(),
         _ => Unit::Instructions.name(),
     }
 }

@@ -8,7 +8,7 @@ use crate::runs::{Boot, Measured, PhaseTime};
 use analysis::{Phase, Tables};
 use evidence::BootCalls;
 use std::collections::{BTreeMap, BTreeSet};
-use timeline::Ns;
+use timeline::{Cost, Timeline};
 
 /// The cause of differences between boots of one configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +27,8 @@ pub fn metrics(values: &Values) -> impl Iterator<Item = (What, f64)> {
 }
 
 /// The times of a boot's milestones.
-fn milestones(passed: &[PhaseTime]) -> impl Iterator<Item = (What, f64)> {
-    passed.iter().map(|passed| (What::new(Kind::Milestone, &passed.name), passed.ns as f64))
+fn milestones(passed: &[PhaseTime], amount: fn(&PhaseTime) -> i64) -> impl Iterator<Item = (What, f64)> {
+    passed.iter().map(move |passed| (What::new(Kind::Milestone, &passed.name), amount(passed) as f64))
 }
 
 /// The values of boots of one configuration.
@@ -44,6 +44,8 @@ pub struct Observed {
     pub boots: usize,
     /// Number of other boots, which did not reach it.
     pub failed: usize,
+    /// True if a deterministic boot does not show its timed waits: its instructions are unknown.
+    pub has_unknown_waits: bool,
     /// The values by quantity and round. A quantity that a boot lacks counts as 0, except milestones and metrics, which have no
     /// value then.
     values: BTreeMap<What, BTreeMap<u32, f64>>,
@@ -60,6 +62,7 @@ impl Observed {
             noise,
             boots: 0,
             failed: 0,
+            has_unknown_waits: false,
             values: BTreeMap::new(),
             rounds: BTreeMap::new(),
         }
@@ -89,17 +92,41 @@ impl Observed {
             self.failed += 1;
             return;
         };
+        self.note_waits(measured);
+        let amount = self.amount();
+        let total = match self.noise {
+            Noise::Clock => total,
+            Noise::Dithered | Noise::Repeats => total - measured.waited_ns.unwrap_or_default(),
+        };
         let mut values = vec![(What::total(), total as f64)];
-        values.extend(measured.phases.iter().map(|p| (What::new(Kind::Phase, &p.name), p.ns as f64)));
-        values.extend(measured.rows.iter().map(|r| (What::new(Kind::Function, &r.name), r.ns as f64)));
+        values.extend(measured.phases.iter().map(|p| (What::new(Kind::Phase, &p.name), amount(p) as f64)));
+        values.extend(measured.rows.iter().map(|r| (What::new(Kind::Function, &r.name), amount(r) as f64)));
         if self.noise != Noise::Clock {
             values.push((What::new(Kind::Instructions, super::TOTAL), total as f64));
-            values.extend(measured.rows.iter().map(|r| (What::new(Kind::Instructions, &r.name), r.ns as f64)));
+            values.extend(measured.rows.iter().map(|r| (What::new(Kind::Instructions, &r.name), amount(r) as f64)));
         }
-        values.extend(milestones(&measured.milestones));
+        values.extend(milestones(&measured.milestones, amount));
         values.extend(metrics(&measured.metrics));
         self.add(round, values);
         self.rounds.insert(round, measured.traced);
+    }
+
+    fn note_waits(&mut self, measured: &Measured) {
+        self.has_unknown_waits |= self.noise != Noise::Clock && measured.waited_ns.is_none();
+    }
+
+    /// The amount of a part that has a budget: its time, or the instructions of a deterministic boot.
+    fn amount(&self) -> fn(&PhaseTime) -> i64 {
+        match self.noise {
+            Noise::Clock => |part| part.ns,
+            Noise::Dithered | Noise::Repeats => PhaseTime::busy_ns,
+        }
+    }
+
+    /// The same for a length in its parts.
+    fn amount_of(&self, cost: Cost) -> f64 {
+        let amount = if self.noise == Noise::Clock { cost.length } else { cost.instructions() };
+        amount.0 as f64
     }
 
     /// Adds a recorded boot that reached its end mark: its total, phases, rows, functions, milestones and metrics. Adds its
@@ -107,24 +134,27 @@ impl Observed {
     pub fn add_recorded(
         &mut self,
         round: u32,
-        total: Ns,
+        (timeline, total): (&Timeline, Cost),
         phases: &[Phase],
         tables: &Tables,
         calls: Option<&BootCalls>,
         measured: &Measured,
     ) {
-        let mut values = vec![(What::total(), total.0 as f64)];
-        values.extend(phases.iter().map(|p| (What::new(Kind::Phase, &p.name.to_string()), p.length().0 as f64)));
-        let rows = || tables.wheres.iter().map(|row| (row.name.as_str(), row.self_time.0 as f64));
+        self.note_waits(measured);
+        let total = self.amount_of(total);
+        let mut values = vec![(What::total(), total)];
+        let phase = |p: &Phase| self.amount_of(timeline.cost(p.start, p.end));
+        values.extend(phases.iter().map(|p| (What::new(Kind::Phase, &p.name), phase(p))));
+        let rows = || tables.wheres.iter().map(|row| (row.name.as_str(), self.amount_of(row.self_cost())));
         // A function without a row of the same name counts with the time of its callees.
-        let functions = tables.functions.iter().map(|f| (f.name.trim(), f.total_time.0 as f64));
+        let functions = tables.functions.iter().map(|f| (f.name.trim(), self.amount_of(f.total_cost())));
         let functions = functions.filter(|(name, _)| !rows().any(|(row, _)| row == *name));
         let named: Vec<(&str, f64)> = rows().chain(functions).collect();
         values.extend(named.iter().map(|(name, ns)| (What::new(Kind::Function, name), *ns)));
         if self.noise != Noise::Clock {
             values.extend(instructions(total, &named, calls));
         }
-        values.extend(milestones(&measured.milestones));
+        values.extend(milestones(&measured.milestones, self.amount()));
         values.extend(metrics(&measured.metrics));
         self.add(round, values);
         self.rounds.insert(round, measured.traced);
@@ -203,12 +233,12 @@ impl Observed {
 }
 
 /// Instructions of the total and of functions: counted, if every call was followed; else one per nanosecond of a
-/// deterministic boot.
-fn instructions(total: Ns, named: &[(&str, f64)], calls: Option<&BootCalls>) -> Vec<(What, f64)> {
+/// deterministic boot that is no timed wait.
+fn instructions(total: f64, named: &[(&str, f64)], calls: Option<&BootCalls>) -> Vec<(What, f64)> {
     let what = |name: &str| What::new(Kind::Instructions, name);
     let Some(calls) = calls else {
         let rows = named.iter().map(|(name, ns)| (what(name), *ns));
-        return std::iter::once((what(super::TOTAL), total.0 as f64)).chain(rows).collect();
+        return std::iter::once((what(super::TOTAL), total)).chain(rows).collect();
     };
     let mut all = vec![(what(super::TOTAL), calls.share.insns as f64)];
     for row in calls.profile.functions().iter().filter(|row| !row.bottom) {

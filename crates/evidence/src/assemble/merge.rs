@@ -142,13 +142,14 @@ fn read_all<'f>(
             unread.extend_from_slice(rule.unread);
         }
     }
-    let used = readers.iter_mut().filter(|(format, _)| !unread.contains(format));
+    let (unused, used): (Vec<_>, Vec<_>) = readers.iter_mut().partition(|(format, _)| unread.contains(format));
+    unused.into_iter().for_each(|(_, reader)| reader.read_beside(timeline));
     let read = |(format, reader): &'f mut (Format, Box<dyn Reader>)| {
         let evidence = reader.read(found, timeline);
         debug_assert_eq!(undeclared(*format, found), [], "{format:?} uses facts that its row does not have");
         evidence
     };
-    used.filter_map(read).collect()
+    used.into_iter().filter_map(read).collect()
 }
 
 /// The facts that a reader used just now, and that its row in the table does not have; with true if it changed them.

@@ -15,7 +15,9 @@ use crate::readers::reader::{Evidence, Own, Reader};
 use hashbrown::HashMap;
 use std::cell::OnceCell;
 use std::rc::Rc;
-use timeline::{Diagnostics, EFI_STUB, FileLoss, NameId, Ns, SpanKind, SpanRow, SyncPoint, Ticks, Timeline};
+use timeline::{
+    Diagnostics, EFI_STUB, FileLoss, NameId, Ns, SpanKind, SpanRow, SyncPoint, Ticks, TimedWaits, Timeline,
+};
 
 /// First calls shorter than this (20 µs) are not spans: they would be most of the spans and little of the time.
 const FIRST_CALL_MIN: Ns = Ns(20_000);
@@ -39,6 +41,13 @@ impl Reader for Files {
         recognise(bytes).then(|| "when code ran for the first time".to_owned())
     }
 
+    fn read_beside(&self, timeline: &mut Timeline) {
+        if let Some(file) = &self.file {
+            let run = read(&file.name, &file.bytes, &mut timeline.diagnostics);
+            timed_waits(&run, timeline);
+        }
+    }
+
     fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
         self.file.get_or_insert(input.file);
     }
@@ -48,6 +57,7 @@ impl Reader for Files {
         let run = Rc::new(read(&file.name, &file.bytes, &mut timeline.diagnostics));
         let stages = regions::outside_programs(regions::regions(&run), &run, &found.lists.programs);
         *found.stages = stages;
+        timed_waits(&run, timeline);
         *found.first_executions = Some(run.clone());
         Some(Box::new(FirstExecutionTrace {
             run,
@@ -56,6 +66,13 @@ impl Reader for Files {
             programs_from: found.stages.iter().find(|region| region.stage == Stage::UserSpace).map(|region| region.at),
             names: OnceCell::new(),
         }))
+    }
+}
+
+/// Sets the guest's timed waits, if they were recorded.
+fn timed_waits(run: &FirstExecutions, timeline: &mut Timeline) {
+    if run.clock == PluginClock::Virtual {
+        timeline.timed_waits = run.timed_waits.clone().map(TimedWaits::new);
     }
 }
 

@@ -148,7 +148,7 @@ impl Evidence for Trace<'_> {
             return;
         }
         boot.timeline.threads_seen_until = Some(last);
-        let (file, cost, last) = (self.file(), Some(silent), boot.timeline.unit.show(last));
+        let (file, cost, last) = (self.file(), Some(silent), boot.timeline.unit.show_at(last));
         boot.timeline.diagnostics.add(DiagnosticKind::TraceEndsEarly, &last, 1, cost, || file.to_owned());
     }
 }

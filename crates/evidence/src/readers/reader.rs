@@ -108,6 +108,9 @@ pub(crate) trait Reader {
         None
     }
 
+    /// Reads only the facts that hold beside a whole boot of another format, which makes the rest needless.
+    fn read_beside(&self, _timeline: &mut Timeline) {}
+
     /// True if it is given the imported files that have lines of its format.
     fn wants_files(&self) -> bool {
         true

@@ -185,6 +185,6 @@ mod tests {
         log.initcall("nvme", both);
         let found = log.found();
         let prices: Vec<Ns> = found.findings.iter().map(|finding| finding.price.likely).collect();
-        assert_eq!((prices, found.together), (vec![ms(300), ms(15)], ms(315)));
+        assert_eq!((prices, found.together.length), (vec![ms(300), ms(15)], ms(315)));
     }
 }

@@ -17,6 +17,7 @@ use crate::paragraph::paragraph;
 use crate::{Layout, harmless, text};
 use benchmark::{Document, Ended};
 use std::fmt::Write;
+use timeline::Unit;
 
 /// The output of `bootscope bench`. With `whole`, each variant's tables are included if there are several.
 pub fn bench(document: &Document, whole: bool, layout: Layout) -> String {
@@ -86,12 +87,7 @@ fn header(document: &Document, layout: Layout, out: &mut String) {
                 )
             }
         };
-        paragraph(
-            &format!("all figures count instructions, not wall time (an idle guest nanosecond counts as one); {how}"),
-            "",
-            layout,
-            out,
-        );
+        paragraph(&format!("{}; {how}", figures(layout.unit)), "", layout, out);
     }
     for boots in &document.continued {
         let boots = text::counted((*boots).into(), "boot");
@@ -99,6 +95,16 @@ fn header(document: &Document, layout: Layout, out: &mut String) {
         paragraph(&text, "note: ", layout, out);
     }
     out.push('\n');
+}
+
+/// The unit of figures of deterministic boots.
+fn figures(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Instructions => "all figures count instructions, not wall time",
+        _ => {
+            "all figures are guest time, not wall time: an instruction counts as 1 ns, and a timed wait as long as it lasts"
+        }
+    }
 }
 
 /// The reason why the bench ended.

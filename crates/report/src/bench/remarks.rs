@@ -95,7 +95,7 @@ fn of_runs(total: &Description, reached: &[&Boot], unit: Unit) -> Vec<String> {
     if total.count > 1 && total.min == total.max {
         remarks.push(format!(
             "all boots took exactly as long, to the {}",
-            if unit == Unit::Nanoseconds { "nanosecond" } else { "instruction" }
+            if unit == Unit::Instructions { "instruction" } else { "nanosecond" }
         ));
     }
     remarks

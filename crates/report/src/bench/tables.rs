@@ -3,7 +3,7 @@
 use crate::table::{Align, Column, Line, render};
 use crate::text::{amount, counted, percent, places};
 pub(crate) use crate::trial::time;
-use crate::trial::unit_of;
+use crate::trial::unit_of_boots;
 use crate::{Layout, harmless};
 use benchmark::{Document, METRICS, Metric, Results, VariantRuns};
 use recording::OutcomeKind;
@@ -17,9 +17,9 @@ use timeline::Unit;
 const MARKED: f64 = 0.01;
 const MARK: &str = "*";
 
-/// The unit of a bench's lengths. A deterministic boot counts instructions and has no wall-clock time.
+/// The unit of a bench's lengths. A deterministic boot has no wall-clock time.
 pub fn unit(document: &Document) -> Unit {
-    unit_of(document.head.deterministic)
+    unit_of_boots(document)
 }
 
 /// The most digits of a length.

@@ -48,7 +48,10 @@ impl Heading {
         let s = &boot.facts.subject;
         Heading {
             title: crate::harmless(format!("Boot path {} {}", s.os, s.kernel).trim()).into_owned(),
-            about: format!("{} in order of time", boot.timeline.unit.show(boot.total)),
+            about: format!(
+                "{} in order of time",
+                boot.timeline.unit.show_cost(boot.timeline.cost(Ns::ZERO, boot.total))
+            ),
             warnings: crate::export::warnings(boot).collect(),
             whole: "whole boot",
             effective_samples: None,
@@ -97,7 +100,7 @@ fn open(boot: &Boot, layout: &Layout, top: f64, out: &mut dyn Write) -> io::Resu
 
 fn frames(boot: &Boot, layout: &Layout, samples: Option<f64>, top: f64, out: &mut dyn Write) -> io::Result<()> {
     axis(boot, top, top + AXIS + ROW * f64::from(layout.rows()), out)?;
-    let shortest = boot.timeline.unit.show(layout.shortest);
+    let shortest = boot.timeline.unit.show_at(layout.shortest);
     let names = HashMap::with_capacity(layout.frames.len());
     let rows = (0..layout.rows()).map(|row| Row::at(top + AXIS + ROW * f64::from(row))).collect();
     let mut pen = Pen { boot, samples, shortest, rows, names, text: Text::default() };
@@ -123,7 +126,7 @@ pub(crate) fn axis(boot: &Boot, top: f64, bottom: f64, out: &mut dyn Write) -> i
     let step = timeline::truncated(step);
     write!(out, "<g class=\"axis\" fill=\"#6a6d70\" stroke=\"none\">")?;
     for at in (0..=boot.total.0 / step).map(|n| Ns(n * step)) {
-        let (x, label) = (x(boot, at), if at == Ns::ZERO { "0".to_owned() } else { boot.timeline.unit.show(at) });
+        let (x, label) = (x(boot, at), if at == Ns::ZERO { "0".to_owned() } else { boot.timeline.unit.show_at(at) });
         write!(
             out,
             "<path d=\"M{x:.2} {}V{bottom}\" stroke=\"#dcd9d3\"/><text x=\"{:.2}\" y=\"{}\">{label}</text>",
@@ -220,18 +223,30 @@ fn place(
     (r, g, b): (u8, u8, u8),
     row: &Row,
 ) {
-    let (unit, length) = (boot.timeline.unit, frame.end - frame.start);
+    let (timeline, length) = (boot.timeline, frame.end - frame.start);
+    let unit = timeline.unit;
     let (from, to) = (x(boot, frame.start), x(boot, frame.end));
     let share = 100.0 * length.0 as f64 / boot.total.0.max(1) as f64;
     out.put("<g data-at=\"").integer(frame.start.0).put("\" data-for=\"").integer(length.0);
-    out.put("\"><title>").put(&name.escaped).put("\n").time(unit, length).put(", ").hundredths(share);
+    out.put("\"><title>").put(&name.escaped).put("\n");
+    match unit {
+        Unit::Instructions if samples.is_none() => {
+            out.put(&unit.show_cost(timeline.cost(frame.start, frame.end)));
+        }
+        _ => unit.show_in(length, &mut out.0),
+    }
+    out.put(", ").hundredths(share);
     match samples {
-        None => out.put(" %, from ").time(unit, frame.start),
+        None => {
+            out.put(" %, from ");
+            let instants = if unit == Unit::Instructions { Unit::GuestTime } else { unit };
+            instants.show_in(frame.start, &mut out.0);
+        }
         Some(samples) => {
             let error = (share * (100.0 - share).max(0.0) / samples.max(1.0)).sqrt();
-            out.put(" % ±").hundredths(error).put(", sampled")
+            out.put(" % ±").hundredths(error).put(", sampled");
         }
-    };
+    }
     out.put("</title><rect x=\"").hundredths(from).put("\" y=\"").put(&row.frame);
     out.put("\" width=\"").hundredths(to - from).put("\" height=\"").integer(FRAME);
     out.put("\" fill=\"#").hexadecimal(r).hexadecimal(g).hexadecimal(b).put("\"/>");
@@ -255,11 +270,6 @@ impl Text {
 
     fn integer(&mut self, number: i64) -> &mut Text {
         self.put(itoa::Buffer::new().format(number))
-    }
-
-    fn time(&mut self, unit: Unit, length: Ns) -> &mut Text {
-        unit.show_in(length, &mut self.0);
-        self
     }
 
     /// Writes a number with two decimals: enough for a pixel and a per cent.

@@ -70,7 +70,7 @@ impl Layout {
             n => format!(
                 "{} shorter than {} are drawn together.",
                 counted(n as u64, "frame"),
-                boot.timeline.unit.show(self.shortest)
+                boot.timeline.unit.show_at(self.shortest)
             ),
         }
     }

@@ -1,19 +1,20 @@
 //! The tables of a diff. Each table sums to the total change, so rows that are cut off or not listed get a row that
 //! sums them up.
 
-use super::{CHANGED, DiffAmount, DiffLine, DiffRow, signed};
-use crate::table::{Align, Column, Line, render};
+use super::{CHANGED, DiffAmount, DiffLine, DiffRow, signed, signed_waits};
+use crate::table::{Align, Column, Line, only, render};
 use crate::text::{counted, thousands};
 use crate::{Layout, harmless};
+use timeline::{Cost, Ns, Unit};
 
 /// The name of the row for everything that took as long as before.
 const UNCHANGED: &str = "unchanged";
 
 /// The sums that the rows of a table must reach.
 pub(super) struct Whole {
-    pub before_ns: i64,
-    pub after_ns: i64,
-    pub change_ns: i64,
+    pub before: Cost,
+    pub after: Cost,
+    pub change: Cost,
     pub is_dithered: bool,
     /// For dithered boots, the number of rows left out because they changed by no more than their noise.
     pub within_noise: Option<usize>,
@@ -22,45 +23,45 @@ pub(super) struct Whole {
 }
 
 /// The times of a row before and after, if known.
-type Times = [Option<i64>; 2];
+pub(super) type Times = [Option<Cost>; 2];
 
 /// A row that sums up others: its name, its change, and its times if the rows have them.
 struct Sum {
     name: String,
-    change_ns: i64,
+    change: Cost,
     times: Times,
 }
 
 impl Whole {
     /// The rows that make a table sum to the whole: rows that were cut off, rows that are not listed, the total. `all`
     /// are the changes and times of all rows that the table could list.
-    fn sums(&self, all: &[(i64, Times)], listed: usize, unlisted: &str) -> Vec<Sum> {
+    fn sums(&self, all: &[(Cost, Times)], listed: usize, unlisted: &str) -> Vec<Sum> {
         let cut = &all[listed..];
-        let sum = |rows: &[(i64, Times)]| -> (i64, [i64; 2]) {
+        let sum = |rows: &[(Cost, Times)]| -> (Cost, [Cost; 2]) {
             let side_sum = |side: usize| rows.iter().filter_map(|row| row.1[side]).sum();
             (rows.iter().map(|row| row.0).sum(), [side_sum(0), side_sum(1)])
         };
         // With several boots per side, only the first boot's times are known, and changes are differences of medians.
-        let times = |times: [i64; 2]| if self.within_noise.is_some() { [None; 2] } else { times.map(Some) };
+        let times = |times: [Cost; 2]| if self.within_noise.is_some() { [None; 2] } else { times.map(Some) };
         let mut sums = Vec::new();
         if !cut.is_empty() {
-            let (change_ns, cut_times) = sum(cut);
+            let (change, cut_times) = sum(cut);
             let name = format!("everything else ({})", counted(cut.len() as u64, "row"));
-            sums.push(Sum { name, change_ns, times: times(cut_times) });
+            sums.push(Sum { name, change, times: times(cut_times) });
         }
-        let (change_ns, [before, after]) = sum(all);
-        let rest = (self.change_ns - change_ns, [self.before_ns - before, self.after_ns - after]);
+        let (change, [before, after]) = sum(all);
+        let rest = (self.change - change, [self.before - before, self.after - after]);
         let name = match self.within_noise {
             Some(rows) => format!("within their noise ({})", counted(rows as u64, "row")),
-            None if rest.0 == 0 => UNCHANGED.to_owned(),
+            None if rest.0 == Cost::ZERO => UNCHANGED.to_owned(),
             None => unlisted.to_owned(),
         };
-        if rest.0 != 0 || (self.within_noise.is_none() && rest.1 != [0, 0]) {
-            sums.push(Sum { name, change_ns: rest.0, times: times(rest.1) });
+        if rest.0 != Cost::ZERO || (self.within_noise.is_none() && rest.1 != [Cost::ZERO; 2]) {
+            sums.push(Sum { name, change: rest.0, times: times(rest.1) });
         }
         let name = if self.is_dithered && self.within_noise.is_none() { "total of the first boots" } else { "total" };
-        let times = times([self.before_ns, self.after_ns]);
-        sums.push(Sum { name: name.to_owned(), change_ns: self.change_ns, times });
+        let times = times([self.before, self.after]);
+        sums.push(Sum { name: name.to_owned(), change: self.change, times });
         sums
     }
 }
@@ -82,18 +83,30 @@ pub(super) fn row_table(
         Column::new("change", Align::Right, Some(layout.time_width() + 2)),
         Column::new("before", Align::Right, Some(layout.time_width())),
         Column::new("after", Align::Right, Some(layout.time_width())),
+        Column::new("waits change", Align::Right, Some(12)),
+        Column::new("before", Align::Right, Some(9)),
+        Column::new("after", Align::Right, Some(9)),
     ];
-    let line = |name: &str, change: i64, times: Times, faint: bool| {
-        let [before, after] = times.map(|ns| ns.map_or_else(String::new, |ns| layout.time(ns)));
-        Line { cells: vec![harmless(name).into_owned(), signed(change, layout), before, after], faint }
+    let waits = layout.unit == Unit::Instructions && (whole.before + whole.after).waited > Ns::ZERO;
+    let shown = [true, true, true, true, waits, waits, waits];
+    let line = |name: &str, change: Cost, times: Times, faint: bool| {
+        let cell = |cost: Option<Cost>, text: fn(&Layout, Cost) -> String| {
+            cost.map_or_else(String::new, |cost| text(&layout, cost))
+        };
+        let length = if waits { Layout::busy } else { Layout::cost };
+        let [before, after] = times.map(|cost| cell(cost, length));
+        let [waited_before, waited_after] = times.map(|cost| cell(cost, Layout::waited));
+        let change_text = signed(if waits { change.instructions().0 } else { change.length.0 }, layout);
+        let name = harmless(name).into_owned();
+        let cells = [name, change_text, before, after, signed_waits(change), waited_before, waited_after];
+        Line { cells: only(cells, shown), faint }
     };
-    let times = |row: &DiffRow| [row.before_ns, row.after_ns];
     let listed = top.min(all.len());
-    let mut lines: Vec<Line> = all[..listed].iter().map(|r| line(&r.name, r.change(), times(r), false)).collect();
-    let figures: Vec<(i64, Times)> = all.iter().map(|row| (row.change(), times(row))).collect();
+    let mut lines: Vec<Line> = all[..listed].iter().map(|r| line(&r.name, r.cost_change(), r.times(), false)).collect();
+    let figures: Vec<(Cost, Times)> = all.iter().map(|row| (row.cost_change(), row.times())).collect();
     let sums = whole.sums(&figures, listed, whole.unlisted);
-    lines.extend(sums.iter().map(|sum| line(&sum.name, sum.change_ns, sum.times, true)));
-    render(&columns, &lines, layout.table_width(), layout.style, out);
+    lines.extend(sums.iter().map(|sum| line(&sum.name, sum.change, sum.times, true)));
+    render(&only(columns, shown), &lines, layout.table_width(), layout.style, out);
     out.push('\n');
 }
 
@@ -105,10 +118,10 @@ pub(super) fn table(title: &'static str, all: &[DiffLine], whole: &Whole, layout
     let listed = layout.top.min(all.len());
     let (columns, mut lines) = columns_and_lines(title, all, listed, layout);
     // Other columns cover all threads, and a function is in the total of its callers. Only the boot path can be summed.
-    let figures: Vec<(i64, Times)> = all.iter().map(|l| (l.on_path_change_ns, [None; 2])).collect();
-    for Sum { name, change_ns, .. } in whole.sums(&figures, listed, "in no function") {
+    let figures: Vec<(Cost, Times)> = all.iter().map(|l| (Cost::busy(Ns(l.on_path_change_ns)), [None; 2])).collect();
+    for Sum { name, change, .. } in whole.sums(&figures, listed, "in no function") {
         if name != UNCHANGED {
-            let mut cells = vec![name, signed(change_ns, layout)];
+            let mut cells = vec![name, signed(change.length.0, layout)];
             cells.resize(columns.len(), String::new());
             lines.push(Line { cells, faint: true });
         }
@@ -188,9 +201,9 @@ mod tests {
 
     fn whole(within_noise: Option<usize>, before_ns: i64, after_ns: i64, change_ns: i64) -> Whole {
         Whole {
-            before_ns,
-            after_ns,
-            change_ns,
+            before: Cost::busy(Ns(before_ns)),
+            after: Cost::busy(Ns(after_ns)),
+            change: Cost::busy(Ns(change_ns)),
             is_dithered: within_noise.is_some(),
             within_noise,
             unlisted: "in no row",
@@ -207,20 +220,23 @@ mod tests {
             moved in -100i64..100,
             within_noise in prop::option::of(0usize..9),
         ) {
-            let all: Vec<(i64, Times)> =
-                rows.iter().map(|&(b, a)| (a.unwrap_or(0) - b.unwrap_or(0), [b, a])).collect();
-            let sum = |value: fn(&(i64, Times)) -> i64| all.iter().map(value).sum::<i64>();
-            let before_ns = sum(|r| r.1[0].unwrap_or(0)) + unlisted.0;
-            let after_ns = sum(|r| r.1[1].unwrap_or(0)) + unlisted.1;
+            let part = |ns: i64| Cost { length: Ns(ns), waited: Ns(ns / 3) };
+            let all: Vec<(Cost, Times)> = rows
+                .iter()
+                .map(|&(b, a)| (part(a.unwrap_or(0)) - part(b.unwrap_or(0)), [b.map(part), a.map(part)]))
+                .collect();
+            let length = |cost: Option<Cost>| cost.unwrap_or_default().length.0;
+            let before_ns = all.iter().map(|r| length(r.1[0])).sum::<i64>() + unlisted.0;
+            let after_ns = all.iter().map(|r| length(r.1[1])).sum::<i64>() + unlisted.1;
             let change_ns = after_ns - before_ns + if within_noise.is_some() { moved } else { 0 };
             let listed = top.min(all.len());
             let sums = whole(within_noise, before_ns, after_ns, change_ns).sums(&all, listed, "in no function");
             let (total, others) = sums.split_last().expect("a total");
-            let change: i64 = all[..listed].iter().map(|r| r.0).chain(others.iter().map(|s| s.change_ns)).sum();
-            prop_assert_eq!((change, total.change_ns), (change_ns, change_ns));
+            let change: Cost = all[..listed].iter().map(|r| r.0).chain(others.iter().map(|s| s.change)).sum();
+            prop_assert_eq!((change, total.change), (Cost::busy(Ns(change_ns)), Cost::busy(Ns(change_ns))));
             let times = |side: usize| {
-                let listed = all[..listed].iter().map(|r| r.1[side].unwrap_or(0));
-                listed.chain(others.iter().map(|s| s.times[side].unwrap_or(0))).sum::<i64>()
+                let listed = all[..listed].iter().map(|r| r.1[side].unwrap_or_default());
+                listed.chain(others.iter().map(|s| s.times[side].unwrap_or_default())).sum::<Cost>()
             };
             if within_noise.is_none() {
                 prop_assert_eq!((Some(times(0)), Some(times(1))), (total.times[0], total.times[1]));

@@ -1,6 +1,7 @@
 //! Comma-separated values (RFC 4180): `csv` has a row per span, `csv-where` a row per row of `where`.
 //!
-//! The first line names the columns. Times are integers, in nanoseconds (`_ns`) or in the counter's ticks (`_ticks`).
+//! The first line names the columns. Times are integers, in nanoseconds (`_ns`) or in the counter's ticks (`_ticks`). A
+//! deterministic boot has instants on the guest's clock (`_guest_ns`); a row's instructions and timed waits are apart.
 //! Text passes `harmless`, so a row is one line. A cell that a spreadsheet would compute (`=`, `+`, `-`, `@` at its
 //! start) gets an apostrophe in front.
 
@@ -9,7 +10,7 @@ use crate::{Boot, harmless};
 use ::csv::{Terminator, Writer, WriterBuilder};
 use std::borrow::Cow;
 use std::io::{self, Write};
-use timeline::SpanKind;
+use timeline::{SpanKind, Unit};
 
 /// The `csv` format: spans.
 pub struct Spans;
@@ -71,9 +72,21 @@ impl Export for Where {
 
     fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()> {
         let (unit, mut out) = (unit(boot), writer(out));
-        out.write_record(["name", &format!("self_{unit}"), &format!("total_{unit}"), "count", "share", "tracks"])?;
+        let counts = boot.timeline.unit == Unit::Instructions;
+        let lengths = match counts {
+            true => ["self_instructions", "self_waited_ns", "total_instructions", "total_waited_ns"].map(str::to_owned),
+            false => [format!("self_{unit}"), String::new(), format!("total_{unit}"), String::new()],
+        };
+        let lengths = lengths.iter().map(String::as_str).filter(|title| !title.is_empty());
+        out.write_record(std::iter::once("name").chain(lengths).chain(["count", "share", "tracks"]))?;
         for row in &boot.tables().wheres {
-            let numbers = [row.self_time.0.to_string(), row.total_time.0.to_string(), row.count.to_string()];
+            let (own, total) = (row.self_cost(), row.total_cost());
+            let lengths = match counts {
+                true => vec![own.instructions(), own.waited, total.instructions(), total.waited],
+                false => vec![own.length, total.length],
+            };
+            let numbers: Vec<String> =
+                lengths.iter().map(|ns| ns.0.to_string()).chain([row.count.to_string()]).collect();
             let tracks = row.tracks.join(" | ");
             out.write_field(cell(&row.name).as_bytes())?;
             numbers.iter().try_for_each(|number| out.write_field(number))?;
@@ -87,7 +100,10 @@ impl Export for Where {
 
 /// The unit of the times, as a suffix of the column names.
 fn unit(boot: &Boot) -> &'static str {
-    boot.timeline.unit.name()
+    match boot.timeline.unit {
+        Unit::GuestTime | Unit::Instructions => "guest_ns",
+        unit => unit.name(),
+    }
 }
 
 /// The word for a kind of span in exports.

@@ -79,6 +79,8 @@ impl Export for Json {
             t.marks.iter().map(|m| json!({"track": m.track.0, "at_ns": m.at.0, "name": t.names.get(m.name)})),
         )?;
         array(out, "waits", t.waits.iter().map(|w| wait(boot, w)))?;
+        let timed_waits = t.timed_waits.iter().flat_map(|waits| waits.stretches());
+        array(out, "timed_waits", timed_waits.map(|(from, to)| json!({"from_ns": from.0, "to_ns": to.0})))?;
         array(out, "holds", t.holds.iter().map(|h| hold(boot, h)))?;
         array(out, "processes", t.processes.iter().map(|p| process(boot, p)))?;
         array(out, "running", t.running.iter().map(running))?;

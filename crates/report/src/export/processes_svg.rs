@@ -109,7 +109,7 @@ fn bar(boot: &Boot, process: &Process, running: &[&Running], y: f64, out: &mut d
     let (from, to) = (x(boot, shown_from(process)), x(boot, end.max(shown_from(process))));
     let name = harmless(boot.timeline.names.get(process.name)).into_owned();
     let name = format!("{name} [{}]", process.pid);
-    let length = boot.timeline.unit.show(end - process.start);
+    let length = boot.timeline.unit.show_at(end - process.start);
     let lasts = if process.end.is_some() { length } else { format!("{length}, alive at the end") };
     writeln!(
         out,
@@ -117,7 +117,7 @@ fn bar(boot: &Boot, process: &Process, running: &[&Running], y: f64, out: &mut d
          fill=\"#cfdcea\" stroke=\"#8aa3bd\" stroke-width=\"0.5\"/>",
         esc(&name),
         process.parent,
-        boot.timeline.unit.show(process.start),
+        boot.timeline.unit.show_at(process.start),
         (to - from).max(0.5)
     )?;
     let mut dark = String::new();

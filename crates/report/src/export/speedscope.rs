@@ -85,8 +85,8 @@ fn write_profile(lane: &Lane, frames: &mut Frames, out: &mut dyn Write) -> io::R
     let end = lane.slices().map(|s| s.end).max().unwrap_or_default().max(frames.boot.total);
     let name = Value::from(lane.name.as_str());
     let unit = match frames.boot.timeline.unit {
-        Unit::Nanoseconds => "nanoseconds",
-        Unit::Ticks | Unit::Instructions | Unit::Count => "none",
+        Unit::Nanoseconds | Unit::GuestTime | Unit::Instructions => "nanoseconds",
+        Unit::Ticks | Unit::Count => "none",
     };
     write!(
         out,

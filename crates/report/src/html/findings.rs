@@ -3,14 +3,15 @@
 
 use super::esc;
 use crate::findings_text::{HEADING, NOT_LOOKED_FOR};
+use crate::layout::cost;
 use crate::text::counted;
 use crate::{ChangeLine, Finding, Findings};
 use std::io::{self, Write};
-use timeline::{Ns, Unit};
+use timeline::{Cost, Ns, Unit};
 
 /// Writes the findings, the most valuable first. Writes nothing if no rules ran.
 pub fn section(found: Option<&Findings>, unit: Unit, out: &mut dyn Write) -> io::Result<()> {
-    let Some(Findings { total_ns, findings, found, .. }) = found else { return Ok(()) };
+    let Some(Findings { total_ns, waited_ns, findings, found, .. }) = found else { return Ok(()) };
     writeln!(
         out,
         "<section aria-labelledby=\"h-findings\" class=\"findings\"><h2 id=\"h-findings\">{}{}</h2>\n\
@@ -20,7 +21,7 @@ pub fn section(found: Option<&Findings>, unit: Unit, out: &mut dyn Write) -> io:
     )?;
     if !findings.is_empty() {
         writeln!(out, "<ol>")?;
-        findings.iter().try_for_each(|finding| one(finding, *total_ns, unit, out))?;
+        findings.iter().try_for_each(|finding| one(finding, cost(*total_ns, *waited_ns), unit, out))?;
         writeln!(out, "</ol>")?;
     }
     let remarks = found.remarks(findings, unit);
@@ -30,7 +31,7 @@ pub fn section(found: Option<&Findings>, unit: Unit, out: &mut dyn Write) -> io:
     writeln!(out, "</section>")
 }
 
-fn one(finding: &Finding, total_ns: i64, unit: Unit, out: &mut dyn Write) -> io::Result<()> {
+fn one(finding: &Finding, total: Cost, unit: Unit, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
         "<li><p><strong>{}</strong> {}</p>\n<p>{}</p>\n<dl class=\"run\">",
@@ -39,7 +40,7 @@ fn one(finding: &Finding, total_ns: i64, unit: Unit, out: &mut dyn Write) -> io:
         esc(&finding.remedy)
     )?;
     let mut item = |label: &str, text: &str| writeln!(out, "<dt>{label}</dt><dd>{}</dd>", esc(text));
-    item("saves", &finding.saves(total_ns, unit))?;
+    item("saves", &finding.saves(total, unit))?;
     finding.changes.iter().map(ChangeLine::text).try_for_each(|change| item("to try", &change))?;
     if let Some(tried) = &finding.tried {
         item("tried", &tried.text(unit))?;
@@ -69,9 +70,9 @@ fn evidence(finding: &Finding, unit: Unit, out: &mut dyn Write) -> io::Result<()
             "<tr><th scope=\"row\">{}</th><td class=\"n\" data-v=\"{length}\">{}</td><td class=\"n\" data-v=\"{}\">{}</td>\
              <td>{}</td><td>{}</td></tr>",
             esc(&span.name),
-            unit.show(Ns(length)),
+            unit.show_cost(span.cost()),
             span.start_ns,
-            unit.show(Ns(span.start_ns)),
+            unit.show_at(Ns(span.start_ns)),
             esc(&span.track),
             esc(&span.purpose)
         )?;

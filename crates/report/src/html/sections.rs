@@ -1,14 +1,14 @@
 //! The sections of the page beside the chart: header, phases, tables, console, configuration of the run.
 
 use super::{ConsoleLine, MAX_LINES, MAX_ROWS, esc};
-use crate::layout::at_least_sign;
+use crate::layout::{at_least_sign, cost};
 use crate::text::{bytes, counted, percent, thousands};
 use crate::{Boot, PhaseLine, Summary, harmless_bytes};
 use analysis::RowKey;
 use std::borrow::Cow;
 use std::io::{self, Write};
 use std::sync::Arc;
-use timeline::{NameId, Names, Ns, Unit};
+use timeline::{Cost, NameId, Names, Ns, Unit};
 
 type Out<'a> = &'a mut dyn Write;
 
@@ -16,7 +16,7 @@ pub fn header(s: &Summary, title: &str, out: Out) -> io::Result<()> {
     let good = if s.is_reached() { "good" } else { "bad" };
     let outcome = if s.outcome.is_empty() { "outcome unknown" } else { &s.outcome };
     let end = match &s.end {
-        Some(end) => format!("to {} (±{})", esc(&end.evidence), s.time(end.error_ns)),
+        Some(end) => format!("to {} (±{})", esc(&end.evidence), s.at(end.error_ns)),
         None => "to the last evidence; there is no end mark".to_owned(),
     };
     writeln!(
@@ -24,7 +24,7 @@ pub fn header(s: &Summary, title: &str, out: Out) -> io::Result<()> {
         "<header><h1>{}</h1>\n<p class=\"total\"><strong>{}</strong> {end} \
          <span class=\"outcome {good}\">{}</span></p>",
         esc(title),
-        s.time(s.total_ns),
+        s.cost(s.total_cost()),
         esc(outcome)
     )?;
     if !s.outcome_detail.is_empty() {
@@ -77,11 +77,11 @@ pub fn initcalls(s: &Summary, out: Out) -> io::Result<()> {
              <td class=\"n\" data-v=\"{}\">{}</td><td>{}</td></tr>",
             esc(&i.name),
             i.elapsed_ns,
-            s.time(i.elapsed_ns),
+            s.cost(cost(i.elapsed_ns, i.waited_ns)),
             i.path_ns,
-            s.time(i.path_ns),
+            s.cost(cost(i.path_ns, i.path_waited_ns)),
             i.start_ns,
-            s.time(i.start_ns),
+            s.at(i.start_ns),
             esc(&i.track)
         )?;
     }
@@ -108,11 +108,11 @@ pub fn deferred_probes(s: &Summary, out: Out) -> io::Result<()> {
         thousands(s.deferred_probes.len() as u64)
     )?;
     for probe in s.deferred_probes.iter().take(MAX_ROWS) {
-        let cell = |ns: i64| format!("<td class=\"n\" data-v=\"{ns}\">{}</td>", s.time(ns));
+        let cell = |ns, waited_ns| format!("<td class=\"n\" data-v=\"{ns}\">{}</td>", s.cost(cost(ns, waited_ns)));
         let unknown = || "<td class=\"n\" data-v=\"0\">?</td>".to_owned();
         let [elapsed, on_path] = match probe.attempts {
             0 => [unknown(), unknown()],
-            _ => [cell(probe.elapsed_ns), cell(probe.path_ns)],
+            _ => [cell(probe.elapsed_ns, probe.waited_ns), cell(probe.path_ns, probe.path_waited_ns)],
         };
         writeln!(
             out,
@@ -143,7 +143,7 @@ pub fn processes(s: &Summary, out: Out) -> io::Result<()> {
         thousands(s.processes.len() as u64)
     )?;
     for p in shown {
-        let length = p.end_ns.map_or("alive".to_owned(), |end| s.time(end - p.start_ns));
+        let length = p.end_ns.map_or("alive".to_owned(), |end| s.at(end - p.start_ns));
         writeln!(
             out,
             "<tr><th scope=\"row\" style=\"padding-left:{}em\">{}</th><td class=\"n\">{}</td>\
@@ -151,7 +151,7 @@ pub fn processes(s: &Summary, out: Out) -> io::Result<()> {
             p.depth.min(MAX_DEPTH) * 2 + 1,
             esc(&p.name),
             p.pid,
-            s.time(p.start_ns)
+            s.at(p.start_ns)
         )?;
     }
     let more = s.processes.len() - shown.len();
@@ -178,7 +178,7 @@ pub fn phases(s: &Summary, out: Out) -> io::Result<()> {
         write!(
             out,
             "<div class=\"{class}\" style=\"width:{width:.4}%\" title=\"{name}: {}, {}\"><span>{shown}</span></div>",
-            s.time(length),
+            s.cost(p.cost()),
             percent(share(length))
         )?;
     }
@@ -196,28 +196,28 @@ pub fn phases(s: &Summary, out: Out) -> io::Result<()> {
              <td class=\"n\">{}</td><td class=\"n\">±{}</td><td>{}</td></tr>",
             class(i, p),
             esc(&p.name),
-            s.time(p.start_ns),
-            s.time(length),
+            s.at(p.start_ns),
+            s.cost(p.cost()),
             percent(share(length)),
-            s.time(p.error_ns),
+            s.at(p.error_ns),
             esc(&p.evidence)
         )?;
     }
-    let sum = s.phases.iter().map(|p| p.end_ns - p.start_ns).sum();
+    let sum: Cost = s.phases.iter().map(PhaseLine::cost).sum();
     writeln!(
         out,
         "</tbody><tfoot><tr><th scope=\"row\">total</th><td></td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
          <td></td><td></td></tr></tfoot></table></div></section>",
-        s.time(sum),
-        percent(share(sum))
+        s.cost(sum),
+        percent(share(sum.length.0))
     )
 }
 
 /// A row of any of the three tables.
 struct Row<'a> {
     name: Cow<'a, str>,
-    self_ns: i64,
-    total_ns: i64,
+    own: Cost,
+    total: Cost,
     count: u64,
     /// `≥ ` if only first calls have its time, else empty.
     at_least: &'static str,
@@ -228,8 +228,8 @@ impl<'a> Row<'a> {
     fn new(row: &'a analysis::Row) -> Self {
         Row {
             name: Cow::Borrowed(&row.name),
-            self_ns: row.self_time.0,
-            total_ns: row.total_time.0,
+            own: row.self_cost(),
+            total: row.total_cost(),
             count: row.count,
             at_least: at_least_sign(row.first_calls_only),
             tracks: &row.tracks,
@@ -270,11 +270,14 @@ fn table<'a>(
     open: bool,
     out: Out,
 ) -> io::Result<()> {
-    let time = |ns: i64| unit.show(Ns(ns));
+    let time = |cost: Cost| unit.show_cost(cost);
     // Summed over all threads, times may exceed 64 bits: the sum then stays at the largest value.
-    let self_sum = |rows: &[analysis::Row]| rows.iter().map(|r| r.self_time).sum::<Ns>().0;
+    let self_sum = |rows: &[analysis::Row]| rows.iter().map(analysis::Row::self_cost).sum::<Cost>();
     let whole = self_sum(rows);
-    let share = |ns: i64| if whole > 0 { ns as f64 / whole as f64 } else { 0.0 };
+    let share = |cost: Cost| match whole.length {
+        Ns(1..) => cost.length.0 as f64 / whole.length.0 as f64,
+        _ => 0.0,
+    };
     let open = if open { " open" } else { "" };
     writeln!(
         out,
@@ -294,20 +297,20 @@ fn table<'a>(
              <td class=\"n\" data-v=\"{}\"><i class=\"share\" style=\"width:{:.2}em\"></i>{}</td>\
              <td class=\"n\" data-v=\"{}\">{}</td><td class=\"n\" data-v=\"{}\">{}</td><td>{tracks}{more}</td></tr>",
             esc(r.name.trim_end()),
-            r.self_ns,
-            format_args!("{}{}", r.at_least, time(r.self_ns)),
-            r.self_ns,
-            share(r.self_ns) * 8.0,
-            percent(share(r.self_ns)),
-            r.total_ns,
-            format_args!("{}{}", r.at_least, time(r.total_ns)),
+            r.own.length.0,
+            format_args!("{}{}", r.at_least, time(r.own)),
+            r.own.length.0,
+            share(r.own) * 8.0,
+            percent(share(r.own)),
+            r.total.length.0,
+            format_args!("{}{}", r.at_least, time(r.total)),
             r.count,
             thousands(r.count)
         )?;
     }
     writeln!(out, "</tbody><tfoot>")?;
-    let mut foot = |name: &str, ns: i64| {
-        let (length, share) = (time(ns), percent(share(ns)));
+    let mut foot = |name: &str, cost: Cost| {
+        let (length, share) = (time(cost), percent(share(cost)));
         writeln!(
             out,
             "<tr><th scope=\"row\">{name}</th><td class=\"n\">{length}</td><td class=\"n\">{share}</td><td></td><td></td><td></td></tr>"
@@ -351,7 +354,7 @@ pub fn console(lines: &[ConsoleLine], unit: Unit, out: Out) -> io::Result<()> {
 
 fn console_line(line: &ConsoleLine, unit: Unit, out: Out) -> io::Result<()> {
     let at = line.at.map_or(String::new(), |at| match unit {
-        Unit::Nanoseconds => format!("{:.6}", at.0 as f64 / 1e9),
+        Unit::Nanoseconds | Unit::GuestTime | Unit::Instructions => format!("{:.6}", at.0 as f64 / 1e9),
         counts => counts.show(at),
     });
     let shown = &line.text[..line.text.len().min(MAX_LINE_BYTES)];
@@ -374,7 +377,7 @@ pub fn run(boot: &Boot, s: &Summary, out: Out) -> io::Result<()> {
     item("time base", &s.time_base)?;
     for c in &s.clocks {
         let rate = if c.pieces > 1 { "in pieces".to_owned() } else { format!("at {:.0} Hz", c.hz) };
-        item("clock", &format!("{} {rate}, {}, within {}", c.name, c.rate_from, s.time(c.residual_ns)))?;
+        item("clock", &format!("{} {rate}, {}, within {}", c.name, c.rate_from, s.at(c.residual_ns)))?;
     }
     if let Some(o) = &s.overhead {
         item("overhead", &crate::terminal::overhead(o))?;

@@ -1,7 +1,7 @@
 //! Amounts other than time that an experiment measures: memory, and the cost of a character on the serial port or of a
 //! system call.
 
-use super::{LabBoot, MEASURED_IN};
+use super::{LabBoot, measured_in};
 use lab::calls::Loops;
 use lab::experiments::{Amount, Measure};
 use lab::memory_use::MemoryUse;
@@ -73,12 +73,13 @@ impl LabAmount {
         }
     }
 
-    pub(super) fn cells(&self) -> [String; 5] {
+    /// The cells of a trial, whose boots may have timed waits.
+    pub(super) fn cells(&self, has_waits: bool) -> [String; 5] {
         [
             self.of.clone(),
             self.change(Unit::Nanoseconds, self.published_slow, self.published_fast),
             ratio(self.published_slow, self.published_fast),
-            self.change(MEASURED_IN, self.slow, self.fast),
+            self.change(measured_in(has_waits), self.slow, self.fast),
             ratio(self.slow, self.fast),
         ]
     }

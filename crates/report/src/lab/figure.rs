@@ -1,10 +1,11 @@
 //! The timed part of an experiment: a function, or several under one name.
 
-use super::MEASURED_IN;
+use super::measured_in;
 use crate::Boot;
+use analysis::Row;
 use lab::experiments::{Experiment, Figure};
 use serde::{Deserialize, Serialize};
-use timeline::{Ns, Unit};
+use timeline::{Cost, Ns, Unit};
 
 /// A timed function.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -21,16 +22,20 @@ pub struct LabFigure {
     pub slow_ns: i64,
     /// The measured time, with the remedy.
     pub fast_ns: i64,
+    /// True if a measured time has timed waits; else it is instructions.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_waits: bool,
 }
 
 impl LabFigure {
     /// Measures a figure in both boots. The published figures are of the first remedy.
     pub(super) fn of(figure: &Figure, experiment: &Experiment, remedy: &str, slow: &Boot, fast: &Boot) -> LabFigure {
         let is_first = experiment.remedies.first() == Some(&remedy);
-        let took = |boot: &Boot| {
+        let rows = |boot: &Boot| {
             let rows = boot.tables().functions.iter().filter(|row| figure.functions.contains(&row.name.as_str()));
-            rows.map(|row| row.total_time.0).sum::<i64>() / i64::from(figure.units)
+            rows.map(Row::total_cost).sum::<Cost>()
         };
+        let took = |boot: &Boot| rows(boot).length.0 / i64::from(figure.units);
         let ns = |us: u64| Ns::saturated(us.saturating_mul(1000)).0;
         LabFigure {
             of: figure.name.to_owned(),
@@ -39,6 +44,7 @@ impl LabFigure {
             published_fast_ns: figure.fast_us.filter(|_| is_first).map(ns),
             slow_ns: took(slow),
             fast_ns: took(fast),
+            has_waits: (rows(slow) + rows(fast)).waited > Ns::ZERO,
         }
     }
 
@@ -49,7 +55,7 @@ impl LabFigure {
             timed,
             change(Unit::Nanoseconds, self.published_slow_ns, self.published_fast_ns),
             ratio(self.published_slow_ns, self.published_fast_ns),
-            change(MEASURED_IN, Some(self.slow_ns), Some(self.fast_ns)),
+            change(measured_in(self.has_waits), Some(self.slow_ns), Some(self.fast_ns)),
             ratio(Some(self.slow_ns), Some(self.fast_ns)),
         ]
     }

@@ -33,6 +33,9 @@ pub struct LabTrial {
     pub fast: String,
     /// The length of the slow boot.
     pub slow_total_ns: i64,
+    /// True if the boots have timed waits. Their lengths are then guest time, else instructions.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_waits: bool,
     /// The length of the fast boot.
     pub fast_total_ns: i64,
     /// The times that were measured in both.
@@ -144,6 +147,7 @@ impl LabTrial {
             slow: line(experiment.slow),
             fast: line(remedy),
             slow_total_ns: slow.total.0,
+            has_waits: (slow.cost() + fast.cost()).waited > Ns::ZERO,
             fast_total_ns: fast.total.0,
             figures: experiment
                 .figures
@@ -208,6 +212,7 @@ fn added(experiment: &Experiment, remedy: &str, changes: &[RowChange]) -> (Vec<L
 #[cfg(test)]
 mod tests {
     use super::*;
+    use timeline::Cost;
 
     #[test]
     fn a_prediction_within_a_tenth_of_the_saving_is_near() {
@@ -230,8 +235,8 @@ mod tests {
         let changes = |rows: &[(&str, i64)]| -> Vec<RowChange> {
             let row = |&(name, ns): &(&str, i64)| RowChange {
                 name: name.to_owned(),
-                before: Some(Ns::ZERO),
-                after: Some(Ns(ns)),
+                before: Some(Cost::ZERO),
+                after: Some(Cost::busy(Ns(ns))),
             };
             rows.iter().map(row).collect()
         };

@@ -199,7 +199,7 @@ fn memory(summary: &Summary) -> impl Iterator<Item = (&'static str, &'static str
             Source::Meminfo(_) | Source::Less(..) => "at the end mark",
             Source::MeminfoAfterWorkload(_) => "after the workload",
             Source::VmmMaxRss => "until the VMM ended",
-            Source::Length | Source::VmmCpuTime => "",
+            Source::Length | Source::TimedWaits | Source::VmmCpuTime => "",
         };
         Some((metric.text, when, summary.metrics.get(metric)?))
     })

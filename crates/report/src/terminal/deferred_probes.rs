@@ -1,5 +1,6 @@
 //! The table of devices whose probe the kernel put off.
 
+use crate::layout::cost;
 use crate::table::{Align, Column, Line, render};
 use crate::text::counted;
 use crate::{DeferredProbeLine, Layout, Summary, harmless};
@@ -17,7 +18,10 @@ pub fn deferred_probes(summary: &Summary, layout: Layout) -> String {
     let line = |probe: &DeferredProbeLine| {
         let (attempts, time) = match probe.attempts {
             0 => ("?".to_owned(), ["?".to_owned(), "?".to_owned()]),
-            attempts => (attempts.to_string(), [layout.time(probe.elapsed_ns), layout.time(probe.path_ns)]),
+            attempts => {
+                let [elapsed, on_path] = [(probe.elapsed_ns, probe.waited_ns), (probe.path_ns, probe.path_waited_ns)];
+                (attempts.to_string(), [elapsed, on_path].map(|(ns, waited_ns)| layout.cost(cost(ns, waited_ns))))
+            }
         };
         let [elapsed, on_path] = time;
         let cells = vec![harmless(&probe.name).into_owned(), attempts, elapsed, on_path, waits_for(probe)];

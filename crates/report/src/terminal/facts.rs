@@ -21,8 +21,10 @@ pub(super) fn facts(summary: &Summary, layout: Layout, out: &mut String) {
     for clock in &summary.clocks {
         let counts = match clock.pieces {
             2.. => format!("in {} linear segments", clock.pieces),
-            // A kernel's log has stamps in time, and an instruction of a deterministic boot counts as a nanosecond.
-            _ if clock.hz == 1e9 && layout.unit == Unit::Instructions => "counts instructions".to_owned(),
+            // A kernel's log has stamps in time. The guest's clock advances by one for each instruction.
+            _ if clock.hz == 1e9 && matches!(layout.unit, Unit::Instructions | Unit::GuestTime) => {
+                "counts nanoseconds of guest time".to_owned()
+            }
             _ if clock.hz == 1e9 => "counts nanoseconds".to_owned(),
             _ => format!("at {}", rate(clock.hz)),
         };
@@ -30,7 +32,7 @@ pub(super) fn facts(summary: &Summary, layout: Layout, out: &mut String) {
             "{} {counts}, {}, within {}",
             harmless(&clock.name),
             harmless(&clock.rate_from),
-            layout.time(clock.residual_ns)
+            layout.at(clock.residual_ns)
         );
         fact("clock", &text);
     }

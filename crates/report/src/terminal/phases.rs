@@ -3,6 +3,7 @@
 use crate::table::{Align, Column, Line, render};
 use crate::text::{percent, places};
 use crate::{Layout, PhaseLine, Style, Summary, harmless};
+use timeline::Cost;
 
 /// The width from which there is room for bars.
 const MIN_WIDTH_FOR_BARS: usize = 100;
@@ -11,10 +12,12 @@ const MIN_WIDTH_FOR_BARS: usize = 100;
 pub(super) fn phases(summary: &Summary, layout: Layout, out: &mut String) {
     let mut columns = vec![
         Column::new("phase", Align::Left, Some(22)),
-        Column::new("start", Align::Right, Some(layout.time_width())),
+        Column::new(layout.instants("start"), Align::Right, Some(layout.time_width())),
         Column::new("length", Align::Right, Some(layout.time_width())),
-        Column::new("share", Align::Right, Some(7)),
     ];
+    let waits = summary.phases.iter().any(|p| p.waited_ns > 0);
+    columns.extend(waits.then(|| Column::new("waited", Align::Right, Some(9))));
+    columns.push(Column::new("share", Align::Right, Some(7)));
     let bars = layout.width >= MIN_WIDTH_FOR_BARS;
     if bars {
         columns.push(Column { paint: Style::bar, ..Column::new("", Align::Left, Some(BAR)) });
@@ -22,25 +25,20 @@ pub(super) fn phases(summary: &Summary, layout: Layout, out: &mut String) {
     columns.push(Column::new("error", Align::Right, Some(layout.time_width())));
     columns.push(Column::new("evidence", Align::Left, None));
     let share = |ns: i64| if summary.total_ns > 0 { ns as f64 / summary.total_ns as f64 } else { 0.0 };
-    let row = |name: String, start: String, length: i64, error: String, evidence: String, faint: bool| {
-        let mut cells = vec![name, start, layout.time(length), percent(share(length))];
-        cells.extend(bars.then(|| if faint { String::new() } else { bar(share(length)) }));
+    let row = |name: String, start: String, cost: Cost, error: String, evidence: String, faint: bool| {
+        let mut cells = vec![name, start, layout.busy(cost)];
+        cells.extend(waits.then(|| layout.waited(cost)));
+        cells.push(percent(share(cost.length.0)));
+        cells.extend(bars.then(|| if faint { String::new() } else { bar(share(cost.length.0)) }));
         cells.extend([error, evidence]);
         Line { cells, faint }
     };
     let line = |p: &PhaseLine| {
         let (name, evidence) = (harmless(&p.name).into_owned(), harmless(&p.evidence).into_owned());
-        row(
-            name,
-            layout.time(p.start_ns),
-            p.end_ns - p.start_ns,
-            format!("±{}", layout.time(p.error_ns)),
-            evidence,
-            false,
-        )
+        row(name, layout.at(p.start_ns), p.cost(), format!("±{}", layout.at(p.error_ns)), evidence, false)
     };
     let mut lines: Vec<Line> = summary.phases.iter().map(line).collect();
-    let sum = summary.phases.iter().map(|p| p.end_ns - p.start_ns).sum();
+    let sum = summary.phases.iter().map(PhaseLine::cost).sum();
     lines.push(row("total".to_owned(), String::new(), sum, String::new(), String::new(), true));
     render(&columns, &lines, layout.table_width(), layout.style, out);
 }

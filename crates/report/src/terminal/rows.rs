@@ -1,19 +1,20 @@
 //! Tables of rows of the boot path, in rows to act on and by function: the top rows, everything else, the sum.
 
 use super::joined;
+use crate::layout::cost;
 use crate::paragraph::paragraph;
-use crate::table::{Align, Column, Line, WIDE, render};
+use crate::table::{Align, Column, Line, WIDE, only, render};
 use crate::text::{counted, cut, percent, thousands, width};
 use crate::{FunctionLine, Layout, WhereLine, harmless};
 use std::sync::Arc;
-use timeline::Ns;
+use timeline::{Cost, Ns};
 
 /// A table of `where`: the top rows, everything else, the sum.
 pub fn rows(title: &'static str, all: &[WhereLine], layout: Layout) -> String {
     let cells = |r: &WhereLine| Cells {
         name: harmless(&r.name).into_owned(),
-        self_ns: r.self_ns,
-        total_ns: r.total_ns,
+        own: cost(r.self_ns, r.self_waited_ns),
+        total: cost(r.total_ns, r.total_waited_ns),
         at_least: r.first_calls_only,
         count: r.count,
         tracks: tracks(&r.tracks, layout),
@@ -34,8 +35,8 @@ pub fn all_threads(all: &[WhereLine], layout: Layout) -> String {
 pub fn functions(all: &[FunctionLine], layout: Layout) -> String {
     let cells = |r: &FunctionLine| Cells {
         name: harmless(&joined(" ", [&r.name, &r.detail])).into_owned(),
-        self_ns: r.self_ns,
-        total_ns: r.total_ns,
+        own: cost(r.self_ns, r.self_waited_ns),
+        total: cost(r.total_ns, r.total_waited_ns),
         at_least: r.first_calls_only,
         count: r.count,
         tracks: tracks(&r.tracks, layout),
@@ -45,8 +46,8 @@ pub fn functions(all: &[FunctionLine], layout: Layout) -> String {
 
 struct Cells {
     name: String,
-    self_ns: i64,
-    total_ns: i64,
+    own: Cost,
+    total: Cost,
     /// True if only first calls have its time.
     at_least: bool,
     count: u64,
@@ -54,35 +55,50 @@ struct Cells {
 }
 
 fn table(title: &'static str, all: Vec<Cells>, layout: Layout) -> String {
+    let waits = all.iter().any(|r| r.total.waited > Ns::ZERO);
+    let shown = [true, true, waits, true, true, waits && has_room(layout), true, !waits || has_room(layout)];
+    let time = Some(layout.time_width() + 2);
     let columns = [
         Column::new(title, Align::Left, None),
-        Column::new("self", Align::Right, Some(layout.time_width() + 2)),
+        Column::new("self", Align::Right, time),
+        Column::new("waited", Align::Right, Some(9)),
         Column::new("share", Align::Right, Some(7)),
-        Column::new("total", Align::Right, Some(layout.time_width() + 2)),
+        Column::new("total", Align::Right, time),
+        Column::new("waited", Align::Right, Some(9)),
         Column::new("count", Align::Right, Some(9)),
         Column::new("thread", Align::Left, Some(15)),
     ];
+    let columns = only(columns, shown);
     // Summed over all threads, times may exceed 64 bits: the sum then stays at the largest value.
-    let self_sum = |rows: &[Cells]| rows.iter().map(|r| Ns(r.self_ns)).sum::<Ns>().0;
+    let self_sum = |rows: &[Cells]| rows.iter().map(|r| r.own).sum::<Cost>();
     let whole = self_sum(&all);
-    let share = |ns: i64| if whole > 0 { percent(ns as f64 / whole as f64) } else { String::new() };
+    let share = |cost: Cost| match whole.length {
+        Ns(1..) => percent(cost.length.0 as f64 / whole.length.0 as f64),
+        _ => String::new(),
+    };
     // The largest come first.
-    let listed = all.iter().take(layout.top).take_while(|r| layout.cutoff.lists(r.self_ns, whole)).count();
-    let (listed, rest) = all.split_at(listed);
+    let lists = |r: &&Cells| layout.cutoff.lists(r.own.length.0, whole.length.0);
+    let (listed, rest) = all.split_at(all.iter().take(layout.top).take_while(lists).count());
     let line = |r: &Cells| Line {
-        cells: vec![
-            r.name.clone(),
-            layout.at_least(r.at_least, r.self_ns),
-            share(r.self_ns),
-            layout.at_least(r.at_least, r.total_ns),
-            thousands(r.count),
-            r.tracks.clone(),
-        ],
+        cells: only(
+            [
+                r.name.clone(),
+                layout.at_least(r.at_least, r.own),
+                layout.waited(r.own),
+                share(r.own),
+                layout.at_least(r.at_least, r.total),
+                layout.waited(r.total),
+                thousands(r.count),
+                r.tracks.clone(),
+            ],
+            shown,
+        ),
         faint: false,
     };
-    let sum = |name: String, ns: i64| {
+    let sum = |name: String, cost: Cost| {
         let none = String::new;
-        Line { cells: vec![name, layout.time(ns), share(ns), none(), none(), none()], faint: true }
+        let cells = [name, layout.busy(cost), layout.waited(cost), share(cost), none(), none(), none(), none()];
+        Line { cells: only(cells, shown), faint: true }
     };
     let mut lines: Vec<Line> = listed.iter().map(line).collect();
     if !rest.is_empty() {
@@ -92,11 +108,22 @@ fn table(title: &'static str, all: Vec<Cells>, layout: Layout) -> String {
     lines.push(sum("total".to_owned(), whole));
     let mut out = String::new();
     render(&columns, &lines, layout.table_width(), layout.style, &mut out);
+    if waits {
+        paragraph(WAITED, "", layout, &mut out);
+    }
     if listed.iter().any(|r| r.at_least) {
         paragraph(FIRST_CALLS, "", layout, &mut out);
     }
     out
 }
+
+/// True if there is room for the waits of total times, and for threads beside waits.
+fn has_room(layout: Layout) -> bool {
+    layout.table_width() >= 110
+}
+
+/// The meaning of the column of waits.
+const WAITED: &str = "waited: timed waits, on the guest's clock; in shares, an instruction counts as 1 ns";
 
 /// The meaning of `≥` before a time.
 const FIRST_CALLS: &str =

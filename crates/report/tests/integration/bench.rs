@@ -24,7 +24,7 @@ fn document(variants: &[(&str, &[Option<i64>])]) -> Document {
 }
 
 fn measured(total_ns: i64) -> Measured {
-    let part = |name: &str, ns: i64| PhaseTime { name: name.to_owned(), ns };
+    let part = |name: &str, ns: i64| PhaseTime { name: name.to_owned(), ns, waited_ns: 0 };
     let short = total_ns / 1000;
     Measured {
         outcome: "reached".to_owned(),
@@ -112,6 +112,10 @@ fn verdicts_are_words_to_act_on() {
 fn a_deterministic_bench_counts_instructions() {
     let mut deterministic = document(&[("a", &some(&[2000; 5])), ("b", &some(&[1123; 5]))]);
     deterministic.head.deterministic = true;
+    let unknown = Document::new(deterministic.head.clone(), deterministic.boots.clone(), deterministic.ended);
+    let guest_time = says(&unknown, &["b is faster than a by 877 ms", "all figures are guest time", "1.12 s"]);
+    assert!(!guest_time.contains("M instr") && !guest_time.contains("G instr"), "its waits are unknown: {guest_time}");
+    deterministic.boots.iter_mut().for_each(|boot| boot.measured.waited_ns = Some(0));
     let deterministic = Document::new(deterministic.head, deterministic.boots, deterministic.ended);
     let text = says(&deterministic, &["b is faster than a by 877 M instr", "not wall time", "1.12 G"]);
     assert_eq!(text.matches("wall time").count(), 1, "{text}");
@@ -132,7 +136,7 @@ fn likely_rows_are_listed_if_no_row_is_proven() {
     };
     let mut boots = document(&[("a", &some(&[0; 7])), ("b", &some(&[0; 7]))]);
     for boot in &mut boots.boots {
-        let part = |name: String, ns: i64| PhaseTime { name, ns };
+        let part = |name: String, ns: i64| PhaseTime { name, ns, waited_ns: 0 };
         let mut rows: Vec<PhaseTime> =
             (0..400).map(|i| part(format!("row {i}"), MS + (random() * 1e6) as i64)).collect();
         for (i, lost) in [(17, 250.0), (90, 100.0), (200, 41.0)] {

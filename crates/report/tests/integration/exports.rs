@@ -9,7 +9,8 @@ use report::{
 use serde_json::Value;
 use std::collections::HashMap;
 use timeline::{
-    End, EndEvidence, NameId, Ns, ProcessNamed, Running, SpanKind, SpanRow, TimeBase, Timeline, TrackKind, Warning,
+    End, EndEvidence, NameId, Ns, ProcessNamed, Running, SpanKind, SpanRow, TimeBase, TimedWaits, Timeline, TrackKind,
+    Warning,
 };
 
 fn export(boot: &Boot, name: &str) -> String {
@@ -166,7 +167,17 @@ fn an_interrupt_lies_on_the_thread_that_it_interrupted() {
     let facts = Facts::default();
     let boot = Boot::new(&timeline, &facts);
     assert_eq!(export(&boot, "folded"), "init;work 90\ninit;work;interrupts;tick 10\n");
-    assert_eq!(export(&boot, "svg").matches("<title>work\n100 instr").count(), 1);
+    assert_eq!(export(&boot, "svg").matches("<title>work\n100 ns").count(), 1, "guest time");
+    timeline.timed_waits = Some(TimedWaits::new(vec![(Ns(60), Ns(90))]));
+    timeline.finalize(Ns::ZERO);
+    let boot = Boot::new(&timeline, &facts);
+    let svg = export(&boot, "svg");
+    assert_eq!(svg.matches("<title>work\n70 instr + 30 ns timed waits").count(), 1, "{svg}");
+    let rows = export(&boot, "csv-where");
+    assert!(
+        rows.starts_with("name,self_instructions,self_waited_ns,total_instructions,total_waited_ns,count"),
+        "{rows}"
+    );
 }
 
 #[test]
@@ -398,6 +409,7 @@ fn the_page_escapes_everything() {
 fn example_findings() -> Findings {
     let hostile = || crate::sample::HOSTILE.to_owned();
     let span = FindingEvidence {
+        waited_ns: 0,
         track: hostile(),
         start_ns: 500_000_000,
         end_ns: 520_000_000,

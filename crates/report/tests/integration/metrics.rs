@@ -187,6 +187,10 @@ fn row(metric: &Metric) -> String {
     };
     let from = match metric.from {
         Source::Length => "time zero to the end mark".to_owned(),
+        Source::TimedWaits => {
+            "the guest waits for its clock: its CPUs are halted, or a loop reads the clock (deterministic boots)"
+                .to_owned()
+        }
         Source::Meminfo(line) => format!("`{line}` of the guest's `/proc/meminfo` at the end mark"),
         Source::MeminfoAfterWorkload(line) => format!("`{line}` of the guest's `/proc/meminfo` after the workload"),
         Source::VmmMaxRss => "the VMM's maximum resident set, until it ended".to_owned(),

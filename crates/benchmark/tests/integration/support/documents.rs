@@ -7,8 +7,8 @@ pub fn document(day: u32, kernel_sha256: &str, around_ms: f64) -> Document {
     let boot = |number: u32| {
         let total_ns = (around_ms * 1e6) as i64 + i64::from(number) * 1_000_000;
         let phases = vec![
-            PhaseTime { name: "firmware".to_owned(), ns: total_ns / 4 },
-            PhaseTime { name: "kernel".to_owned(), ns: total_ns - total_ns / 4 },
+            PhaseTime { name: "firmware".to_owned(), ns: total_ns / 4, waited_ns: 0 },
+            PhaseTime { name: "kernel".to_owned(), ns: total_ns - total_ns / 4, waited_ns: 0 },
         ];
         let reached =
             Measured { outcome: "reached".to_owned(), total_ns: Some(total_ns), phases, ..Measured::default() };

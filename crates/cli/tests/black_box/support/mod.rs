@@ -135,6 +135,13 @@ pub fn assert_adds_up(document: &Value) {
     if !rows.is_empty() {
         assert_eq!(rows.iter().map(|row| ns(&row["self_ns"])).sum::<i64>(), total, "the sum of `where`");
     }
+    // A field that is left out is 0.
+    let sum = |list: &[Value], field: &str| list.iter().map(|one| one[field].as_i64().unwrap_or(0)).sum::<i64>();
+    let waited = document["waited_ns"].as_i64().unwrap_or(0);
+    assert_eq!(sum(list(&document["phases"]), "waited_ns"), waited, "the timed waits of phases");
+    if !rows.is_empty() {
+        assert_eq!(sum(rows, "self_waited_ns"), waited, "the timed waits of `where`");
+    }
 }
 
 #[track_caller]

@@ -21,7 +21,7 @@ struct Field {
 fn metric(row: &str) -> Vec<(&'static str, Field)> {
     let cells: Vec<&str> = row.split(" | ").collect();
     let (name, unit, from) = (cells[0].trim_end_matches('`'), cells[1], cells[3]);
-    let may_be_missing = from.contains("after the workload");
+    let may_be_missing = from.contains("after the workload") || from.contains("(deterministic boots)");
     let field = |name: String, of: &str| Field { name, may_be_missing, types: format!("{of} or null") };
     let suffix = if unit == "bytes" { "bytes" } else { "ns" };
     let mut fields =

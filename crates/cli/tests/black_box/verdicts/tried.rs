@@ -75,7 +75,7 @@ fn remedies_are_confirmed_and_their_joint_effect_is_measured() {
     let written = fs::read_to_string(&page).unwrap();
     assert!(written.contains("2 claims were tried. 2 confirmed (100 %): 2 within 10 % of the price"), "{written}");
     assert!(written.contains("## All confirmed remedies together"), "{written}");
-    assert!(written.contains("| lab | pc, 4 CPUs, 128 MiB, instructions | plain |"), "{written}");
+    assert!(written.contains("| lab | pc, 4 CPUs, 128 MiB, guest time | plain |"), "{written}");
     run(bootscope("try").arg("--page").arg(&page).arg("--db").arg(&db)).refuses(&["page.md"]);
 }
 

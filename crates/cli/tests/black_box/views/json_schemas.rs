@@ -48,10 +48,7 @@ fn the_page_describes_the_printed_documents() {
     for (into, flags) in [
         (&ab, &["--runs", "6", "--warm-ups", "0", "--vary", "append=delay.vm_mem=1"][..]),
         (&scratch.path("sweep"), &[&sweep[..], &["--at", "100"]].concat()[..]),
-        (
-            &scratch.path("repeats"),
-            &["--deterministic", "--no-dither", "--runs", "1", "--vary", "append=delay.vm_mem=1"],
-        ),
+        (&scratch.path("repeats"), &["--deterministic", "--no-dither", "--runs", "1", "--vary", "append=ps2=probe"]),
         (&scratch.path("never"), &["--runs", "6", "--warm-ups", "0", "--vary", "until=^never said"]),
     ] {
         schemas.check(&bench(&lab, into, &db, flags));
@@ -78,7 +75,7 @@ fn the_page_describes_the_printed_documents() {
     schemas.check(&findings(&of_samples));
     let slow = scratch.path("slow");
     let mut command = record_lab(&slow);
-    command.args(["--deterministic", "--silence", "20ms", "--append", "calibrate=delay"]);
+    command.args(["--deterministic", "--silence", "20ms", "--append", "calibrate=delay ps2=probe"]);
     recorded(&mut command, &slow, "reached");
     let silent = run(bootscope("show").arg("--json").arg(&slow)).exits(0).json();
     schemas.check_part(&silent["silences"], "Silences");

@@ -20,8 +20,8 @@ use crate::readers::first_executions::first_calls::Runners;
 use hashbrown::{HashMap, HashSet};
 use std::cmp::Reverse;
 use timeline::{
-    DiagnosticKind, NameId, NodeId, Ns, Os, Phase, Running, SpanKind, SpanRow, Timeline, TrackId, TrackKind, Wait,
-    WaitedOn,
+    DiagnosticKind, NameId, NodeId, Ns, Os, Phase, Running, SpanKind, SpanRow, TimedWaits, Timeline, TrackId,
+    TrackKind, Wait, WaitedOn,
 };
 
 /// More spans are slow to draw and show nothing more.
@@ -257,6 +257,7 @@ impl Builder<'_> {
                 self.begins(track, from, before);
             }
         }
+        self.timed_waits();
         for sleep in &self.calls.idle {
             let track = self.placed.at(self.contexts.place(sleep.node), sleep.from, true);
             let (from, to) = (self.calls.at(sleep.from), self.calls.at(sleep.to).min(until));
@@ -272,6 +273,16 @@ impl Builder<'_> {
             }
         }
         self.timeline.cpus_followed_until = Some(until);
+    }
+
+    /// Older recordings have the waits of a deterministic boot only here. If there are several CPUs, one may sleep while
+    /// another runs, and nothing shows when all slept.
+    fn timed_waits(&mut self) {
+        let is_known = self.calls.clock == PluginClock::Virtual && self.calls.vcpus == 1;
+        if is_known && self.timeline.timed_waits.is_none() {
+            let slept = self.calls.idle.iter().map(|sleep| (self.calls.at(sleep.from), self.calls.at(sleep.to)));
+            self.timeline.timed_waits = Some(TimedWaits::new(slept.collect()));
+        }
     }
 
     /// Firmware and the kernel's first thread are created by the track that their CPU ran before.

@@ -221,7 +221,7 @@ struct NotDrawn {
 impl NotDrawn {
     fn add(&mut self, call: &FirstCall, name: &str, unit: Unit) {
         if self.calls.is_empty() {
-            self.first = format!("{name} at {}", unit.show(call.start));
+            self.first = format!("{name} at {}", unit.show_at(call.start));
         }
         self.calls.push((call.start, call.end));
     }
