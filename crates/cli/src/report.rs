@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 ///
 /// For a recording, it has the boot path, all threads in order of time, merged stacks, the tables, the console, and
 /// the findings with their remedies. For several recordings, it also compares them. For a bench, it has the results and
-/// their plots.
+/// their plots. With --svg, report writes a picture of the page's first screen, for a README or a mail.
 #[derive(clap::Args)]
 pub struct Args {
     /// A recording (folder or packed file), two to eight to compare, or a bench's folder
@@ -23,9 +23,12 @@ pub struct Args {
     recordings: Vec<PathBuf>,
     #[command(flatten)]
     up_to: UpToArgs,
-    /// The file to write [default: the first recording's name with .html]
+    /// The file to write [default: the first recording's name with .html or .svg]
     #[arg(short, long)]
     output: Option<PathBuf>,
+    /// Write a picture (SVG, below 100 kB) of one recording: the boot path, its largest rows and findings
+    #[arg(long)]
+    svg: bool,
     /// Replace the file if it exists
     #[arg(long)]
     force: bool,
@@ -46,8 +49,14 @@ fn console_lines(console: &evidence::Console) -> Vec<ConsoleLine<'_>> {
 /// Runs the command.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let first = &args.recordings[0];
-    let path = args.output.clone().unwrap_or_else(|| files::beside(first, ".html"));
+    let path = args.output.clone().unwrap_or_else(|| files::beside(first, if args.svg { ".svg" } else { ".html" }));
     let bytes = match args.recordings.iter().find(|path| benches::is_bench(path)) {
+        _ if args.svg && args.recordings.len() > 1 => {
+            bail!("a picture has one recording: name one, or leave out --svg for a page that compares them")
+        }
+        Some(bench) if args.svg => {
+            bail!("{} is a bench, and a picture has one recording: leave out --svg for its page", bench.display())
+        }
         Some(bench) if args.recordings.len() > 1 => {
             bail!("{} is a bench, and a page has one bench or up to eight recordings: name it alone", bench.display())
         }
@@ -66,7 +75,10 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
 fn of_boots(args: &Args, path: &Path, output: &Output) -> anyhow::Result<u64> {
     let opened = open_all(&args.recordings, &args.up_to.milestone())?;
     with_boots(&args.recordings, &opened, output, |boots| {
-        write_file(path, args.force, |out| report::page(boots, Asks::Itself, out))
+        write_file(path, args.force, |out| match args.svg {
+            true => report::first_screen(boots[0].boot, out),
+            false => report::page(boots, Asks::Itself, out),
+        })
     })
 }
 

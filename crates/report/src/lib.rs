@@ -8,6 +8,7 @@
 
 mod bench;
 mod boot;
+mod callouts;
 mod chart;
 mod check;
 mod commit_range;
@@ -19,6 +20,7 @@ mod export;
 mod facts;
 mod findings;
 mod findings_text;
+mod first_screen;
 mod fit;
 mod history;
 mod html;
@@ -69,6 +71,7 @@ pub use findings::{
     ChangeLine, Finding, FindingEvidence, Findings, FoundLine, MissingLine, PastProof, Rule, finding_title,
 };
 pub use findings_text::explain;
+pub use first_screen::first_screen;
 pub use fit::{Fit, FitRecording, FitRow, Predicted};
 pub use history::{LevelChange, Median, PastBenches, SCHEMA as HISTORY_SCHEMA};
 pub use html::{Asks, page};

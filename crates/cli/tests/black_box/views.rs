@@ -6,6 +6,7 @@ mod json_schemas;
 mod ledger;
 mod otlp;
 mod page_what_if;
+mod picture;
 mod sums;
 mod terminal_view;
 mod view;

@@ -17,12 +17,12 @@ pub(crate) const WIDTH: f64 = 1200.0;
 /// Pixels left and right of the frames.
 pub(crate) const MARGIN: f64 = 10.0;
 /// Pixels from one row to the next, and the coloured height within a row.
-const ROW: f64 = 18.0;
+pub(crate) const ROW: f64 = 18.0;
 const FRAME: i64 = 17;
 /// Pixels of the time axis above the frames.
 pub(crate) const AXIS: f64 = 24.0;
 /// Pixels of a character of the monospace type at 12 pixels.
-const CHARACTER: f64 = 7.25;
+pub(crate) const CHARACTER: f64 = 7.25;
 /// The fewest characters of a name that are worth showing in a frame.
 const MIN_CHARACTERS: usize = 3;
 /// Pixels of a line of the heading.
@@ -127,6 +127,9 @@ pub(crate) fn axis(boot: &Boot, top: f64, bottom: f64, out: &mut dyn Write) -> i
     write!(out, "<g class=\"axis\" fill=\"#6a6d70\" stroke=\"none\">")?;
     for at in (0..=boot.total.0 / step).map(|n| Ns(n * step)) {
         let (x, label) = (x(boot, at), if at == Ns::ZERO { "0".to_owned() } else { boot.timeline.unit.show_at(at) });
+        // A label that the edge cuts would be another number.
+        let fits = x + 3.0 + CHARACTER * label.len() as f64 <= WIDTH;
+        let label = if fits { label } else { String::new() };
         write!(
             out,
             "<path d=\"M{x:.2} {}V{bottom}\" stroke=\"#dcd9d3\"/><text x=\"{:.2}\" y=\"{}\">{label}</text>",
@@ -136,6 +139,70 @@ pub(crate) fn axis(boot: &Boot, top: f64, bottom: f64, out: &mut dyn Write) -> i
         )?;
     }
     writeln!(out, "</g>")
+}
+
+/// The frames of the first rows that are not too narrow, as SVG without tools; and the legend of those drawn: each word with its
+/// colour.
+pub(crate) fn plain_frames(
+    boot: &Boot,
+    layout: &Layout,
+    (max_rows, narrowest): (u32, f64),
+    top: f64,
+) -> (String, Vec<(&'static str, &'static str)>) {
+    let mut out = Text::default();
+    let mut legend: Vec<(&'static str, &'static str)> = Vec::new();
+    for frame in layout.frames.iter().filter(|frame| frame.depth < max_rows) {
+        let (from, to) = (x(boot, frame.start), x(boot, frame.end));
+        if to - from < narrowest {
+            continue;
+        }
+        let (name, (word, colour)) = match frame.what {
+            What::Slice(slice) => (boot.text(slice.label), swatch(&slice)),
+            What::Together(count) => (format!("{count} short ones"), (None, "#e8e6e2")),
+        };
+        let y = top + ROW * f64::from(frame.depth);
+        out.put("<g><title>").put(&esc(&cut(&name, MAX_TITLE))).put(" ");
+        out.put(&boot.timeline.unit.show_cost(boot.timeline.cost(frame.start, frame.end)));
+        out.put("</title><rect x=\"").hundredths(from).put("\" y=\"").hundredths(y).put("\" width=\"");
+        out.hundredths((to - from - 0.5).max(0.4)).put("\" height=\"").integer(FRAME);
+        out.put("\" fill=\"").put(colour).put("\"/>");
+        let room = usize::try_from(timeline::truncated((to - from - 4.0) / CHARACTER)).unwrap_or(0);
+        if room >= MIN_CHARACTERS {
+            out.put("<text x=\"").hundredths(from + 3.0).put("\" y=\"").hundredths(y + 13.0);
+            out.put("\">").put(&esc(&cut(&name, room))).put("</text>");
+        }
+        out.put("</g>\n");
+        if let Some(word) = word.filter(|word| legend.iter().all(|(known, _)| known != word)) {
+            legend.push((word, colour));
+        }
+    }
+    (out.0, legend)
+}
+
+/// The most characters of the title of a plain frame.
+const MAX_TITLE: usize = 100;
+
+/// The word for a slice in a legend, and its colour: those of the page (charts/colours.ts).
+fn swatch(slice: &Slice) -> (Option<&'static str>, &'static str) {
+    let (word, colour) = match (slice.label, slice.kind) {
+        (Label::Thread(_), _) => ("thread", "#e9e7e1"),
+        (Label::WaitFor(_) | Label::Wait, _) => ("waiting", "#98938a"),
+        (Label::Runqueue, _) => ("run queue", "#e0a100"),
+        (_, Some(SpanKind::Stage)) => ("stage", "#92c8e8"),
+        (_, Some(SpanKind::Level)) => ("level", "#a9c2d1"),
+        (_, Some(SpanKind::Initcall)) => ("initcall", "#f8c981"),
+        (_, Some(SpanKind::Module)) => ("module", "#d7a2c0"),
+        (_, Some(SpanKind::Process)) => ("process", "#e198c2"),
+        (_, Some(SpanKind::Probe)) => ("probe", "#8eebd2"),
+        (_, Some(SpanKind::Attach)) => ("attach", "#9fdbcb"),
+        (_, Some(SpanKind::Mount)) => ("mount", "#ebe58e"),
+        (_, Some(SpanKind::Work)) => ("work", "#88cbf2"),
+        (_, Some(SpanKind::Interrupt)) => ("interrupt", "#eea28b"),
+        (_, Some(SpanKind::Message)) => ("message", "#b7bdc2"),
+        (_, Some(SpanKind::Call)) => ("function", "#e1c498"),
+        _ => return (None, "#d3d0ca"),
+    };
+    (Some(word), colour)
 }
 
 /// Writes frames. The text and colour of each name are computed once.

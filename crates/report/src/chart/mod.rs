@@ -7,7 +7,7 @@
 
 mod draw;
 
-pub(crate) use draw::{AXIS, Heading, LINE, MARGIN, WIDTH, alone, axis, x};
+pub(crate) use draw::{AXIS, CHARACTER, Heading, LINE, MARGIN, ROW, WIDTH, alone, axis, plain_frames, x};
 
 use crate::Boot;
 use crate::lanes::Slice;
@@ -56,8 +56,13 @@ impl Layout {
 
     /// Lays out slices, in linear time but for the search for the length that [`MAX_FRAMES`] slices reach.
     pub(crate) fn of_slices(slices: Vec<Slice>) -> Layout {
-        let (shortest, short) = threshold(&slices);
-        let frames = Vec::with_capacity(slices.len().min(2 * MAX_FRAMES));
+        Layout::with_most(slices, MAX_FRAMES)
+    }
+
+    /// The same with at most about this number of slices drawn one by one.
+    pub(crate) fn with_most(slices: Vec<Slice>, most: usize) -> Layout {
+        let (shortest, short) = threshold(&slices, most);
+        let frames = Vec::with_capacity(slices.len().min(2 * most));
         let mut drawing = Drawing { shortest, frames, open: Vec::new() };
         slices.into_iter().for_each(|slice| drawing.add(slice));
         Layout { frames: drawing.frames, shortest, short }
@@ -76,19 +81,18 @@ impl Layout {
     }
 
     /// The number of rows of the chart.
-    fn rows(&self) -> u32 {
+    pub(crate) fn rows(&self) -> u32 {
         self.frames.iter().map(|frame| frame.depth + 1).max().unwrap_or(0)
     }
 }
 
-/// The shortest length to draw one by one, so that at most about [`MAX_FRAMES`] slices are, and the number of shorter
-/// slices.
-fn threshold(slices: &[Slice]) -> (Ns, usize) {
-    if slices.len() <= MAX_FRAMES {
+/// The shortest length to draw one by one, so that at most about `most` slices are, and the number of shorter slices.
+fn threshold(slices: &[Slice], most: usize) -> (Ns, usize) {
+    if slices.len() <= most {
         return (Ns::ZERO, 0);
     }
     let mut lengths: Vec<Ns> = slices.iter().map(|s| s.end - s.start).collect();
-    let (_, &mut limit, _) = lengths.select_nth_unstable_by(MAX_FRAMES, |a, b| b.cmp(a));
+    let (_, &mut limit, _) = lengths.select_nth_unstable_by(most, |a, b| b.cmp(a));
     let shortest = limit + Ns(1);
     (shortest, slices.iter().filter(|s| s.end - s.start < shortest).count())
 }

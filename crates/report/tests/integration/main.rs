@@ -2,6 +2,7 @@
 
 mod bench;
 mod exports;
+mod first_screen;
 mod metrics;
 mod page;
 mod sample;
