@@ -28,6 +28,7 @@ pub static FACTS: Facts = Facts {
     },
     linux: Linux {
         console: "ttyAMA0",
+        board_consoles: crate::BOARD_CONSOLES,
         early_console: "earlycon",
         // The system counter, in ns since the kernel began to use it. No trace clock counts its ticks. `mono` and `mono_raw` do not advance
         // until late in the boot, when timekeeping switches to the counter.

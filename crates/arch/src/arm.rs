@@ -28,6 +28,7 @@ pub static FACTS: Facts = Facts {
     },
     linux: Linux {
         console: "ttyAMA0",
+        board_consoles: crate::BOARD_CONSOLES,
         early_console: "earlycon",
         // The kernel's own clock, in ns since the kernel began to use a counter. No trace clock counts a counter's ticks.
         trace_clock: "local",

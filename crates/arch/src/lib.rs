@@ -8,7 +8,9 @@
 
 pub mod aarch64;
 pub mod arm;
+pub mod ppc64;
 pub mod riscv64;
+pub mod s390x;
 pub mod x86_64;
 
 /// The facts about one architecture.
@@ -68,6 +70,8 @@ pub enum FirmwarePlace {
 pub struct Linux {
     /// The first serial port, as `console=` names it.
     pub console: &'static str,
+    /// The ports that may be the console of a machine whose ports are not known. The kernel prints on each that exists.
+    pub board_consoles: &'static [&'static str],
     /// The parameter that makes it print on that port before it has drivers.
     pub early_console: &'static str,
     /// The trace clock that follows the counter from which process 1 takes its stamps.
@@ -98,8 +102,12 @@ pub struct Image {
     pub bytes_max: u64,
 }
 
+/// The console ports of boards, by Linux's drivers.
+const BOARD_CONSOLES: &[&str] = &["ttyS0", "ttySIF0", "ttyPS0", "ttymxc0", "ttyAMA0"];
+
 /// All architectures. The first is the default.
-pub static ALL: [&Facts; 4] = [&x86_64::FACTS, &aarch64::FACTS, &riscv64::FACTS, &arm::FACTS];
+pub static ALL: [&Facts; 6] =
+    [&x86_64::FACTS, &aarch64::FACTS, &riscv64::FACTS, &arm::FACTS, &s390x::FACTS, &ppc64::FACTS];
 
 /// The architecture with this name, which is QEMU's, or one that Linux and distributions use.
 #[must_use]

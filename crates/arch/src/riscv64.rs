@@ -28,6 +28,7 @@ pub static FACTS: Facts = Facts {
     },
     linux: Linux {
         console: "ttyS0",
+        board_consoles: crate::BOARD_CONSOLES,
         // The device tree names the port.
         early_console: "earlycon",
         // The time counter, in ns since the kernel began to use it. No trace clock counts its ticks. `mono` and `mono_raw` do not advance

@@ -26,6 +26,7 @@ pub static FACTS: Facts = Facts {
     },
     linux: Linux {
         console: "ttyS0",
+        board_consoles: crate::BOARD_CONSOLES,
         early_console: "earlyprintk=serial,ttyS0,115200",
         trace_clock: "x86-tsc",
         // COMMAND_LINE_SIZE without the NUL.

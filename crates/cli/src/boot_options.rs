@@ -307,6 +307,7 @@ impl BootArgs {
                 *to = given;
             }
         }
+        let machine_before = o.guest.machine.clone();
         if let Some(kernel) = &self.kernel {
             o.guest.kernel = Some(absolute(kernel));
         }
@@ -372,7 +373,8 @@ impl BootArgs {
                 ThenArg::Exec => Then::Exec,
             }),
         );
-        if self.machine.is_some() {
+        // An architecture can bring a machine that bootscope does not know.
+        if self.machine.is_some() || o.guest.machine != machine_before {
             let (cpus, memory) = (self.cpus.is_some(), self.memory.is_some());
             machine::fit_machine(&mut o.guest, Given { cpus, memory, init: self.init.is_some() });
         }

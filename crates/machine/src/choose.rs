@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use recording::{GuestSpec, Target};
 
-use crate::{Error, arch, image};
+use crate::{Error, arch, kernel_file};
 
 /// Sets the guest's architecture: the one named, or the one that its kernel image declares. A change of architecture also changes the VMM's
 /// program and the machine.
@@ -17,7 +17,7 @@ pub fn choose_arch(guest: &mut GuestSpec, name: Option<&str>) -> Result<(), Erro
     let found = match (name, &guest.kernel) {
         (Some(name), _) => Some(name),
         (None, Some(kernel)) if !kernel.exists() => None,
-        (None, Some(kernel)) => arch::of_kernel(&image::head(kernel)?).map(|arch| arch.facts.name),
+        (None, Some(kernel)) => arch::of_kernel(&kernel_file::head(kernel)?).map(|arch| arch.facts.name),
         (None, None) => None,
     };
     let known = found.and_then(arch::named);

@@ -200,6 +200,9 @@ const LAST_WORDS_NS: i64 = 500_000_000;
 
 /// After the end mark: `None` while evidence is still coming, `Some(None)` if all has arrived, else a note that some never will.
 fn why_no_more_evidence(options: &RecordOptions, facts: &Facts, now_ns: i64, stop: bool) -> Option<Option<String>> {
+    if let Some(why) = &facts.no_channel {
+        return Some(Some(format!("process 1 has no channel to the host ({why}): the host reads what lies in memory")));
+    }
     if !options.guest.has_guest_init() || facts.guest_done.is_some() {
         return Some(None);
     }
@@ -276,6 +279,16 @@ mod tests {
         facts.guest_done = seen(3 * SECOND, "poweroff");
         let reached = ending(&options, &GuestProfile::default(), &facts, 3 * SECOND, false).unwrap();
         assert_eq!((reached.kind, reached.at_ns, reached.note), (OutcomeKind::Reached, 2 * SECOND, None));
+    }
+
+    #[test]
+    fn a_process_one_without_a_channel_is_the_end_and_says_why() {
+        let options = RecordOptions::default();
+        let why = Some("the kernel forbids ports".to_owned());
+        let facts = Facts { init_ns: Some(SECOND), no_channel: why, heard_ns: SECOND, ..Facts::default() };
+        let reached = ending(&options, &GuestProfile::default(), &facts, SECOND, false).unwrap();
+        assert_eq!((reached.kind, reached.at_ns), (OutcomeKind::Reached, SECOND));
+        assert!(reached.note.is_some_and(|note| note.contains("no channel to the host (the kernel forbids ports)")));
     }
 
     #[test]

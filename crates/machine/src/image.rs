@@ -1,14 +1,14 @@
 //! Checks of the user's files: kinds of kernels, formats of disks, hashes. Only reads.
 
-use std::io::Read;
 use std::path::Path;
 
 use recording::{Input, InputRole, open_disk};
 
 use crate::arch::{self, Arch};
+use crate::file_head::{first, head};
 use crate::hash::hash;
 use crate::refusal::text;
-use crate::{Error, initrd, kernel_image};
+use crate::{Error, initrd, kernel_file, kernel_image};
 use recording::Field;
 
 /// Fails unless the file can be opened and is no folder.
@@ -18,7 +18,7 @@ pub(crate) fn check_readable(path: &Path) -> Result<(), Error> {
 
 /// Fails unless a VMM can start the file without a boot loader.
 pub(crate) fn check_kernel(arch: &Arch, path: &Path) -> Result<(), Error> {
-    let head = head(path)?;
+    let head = kernel_file::head(path)?;
     match ((arch.check_kernel)(&head), arch::of_kernel(&head)) {
         (Ok(()), _) => Ok(()),
         (Err(_), Some(its)) => {
@@ -75,17 +75,6 @@ pub(crate) fn input(role: InputRole, path: &Path, hashed: bool) -> Result<Input,
     };
     let compression = compression.map_err(Error::unreadable(path))?.unwrap_or_default().to_owned();
     Ok(Input { role: role.as_str().to_owned(), path: path.display().to_string(), bytes, sha256, compression })
-}
-
-/// The first 64 KiB, which include all magic numbers.
-pub(crate) fn head(path: &Path) -> Result<Vec<u8>, Error> {
-    first(path, 64 << 10)
-}
-
-fn first(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Error> {
-    let mut bytes = Vec::new();
-    open_disk(path).and_then(|file| file.take(bytes_max).read_to_end(&mut bytes)).map_err(Error::unreadable(path))?;
-    Ok(bytes)
 }
 
 fn initrd_kind(head: &[u8]) -> Result<(), &'static str> {

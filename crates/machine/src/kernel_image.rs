@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use object::Endianness;
 use object::elf::{FileHeader64, NoteType};
 use object::read::elf::{FileHeader, ProgramHeader};
+use object::read::{ReadCache, ReadRef};
 
 use recording::{BYTES_MAX, GuestSpec, read_regular};
 
@@ -146,7 +147,7 @@ pub fn unpack(guest: &GuestSpec, folder: &Path) -> Result<PathBuf, NotUnpacked> 
         return Ok(into);
     }
     let elf = unpacked(packed).map_err(NotUnpacked::NoKernel)?;
-    if !has_pvh_entry(&elf) {
+    if !has_pvh_entry(&*elf) {
         return Err(NotUnpacked::NoEntry);
     }
     recording::own_folder(folder).map_err(failed(folder))?;
@@ -159,8 +160,19 @@ pub fn unpack(guest: &GuestSpec, folder: &Path) -> Result<PathBuf, NotUnpacked> 
 /// `XEN_ELFNOTE_PHYS32_ENTRY`: the place where a machine monitor enters a kernel by PVH.
 const PVH_ENTRY: NoteType = NoteType(18);
 
+/// True if QEMU cannot start a file: an ELF image for x86-64 without an entry for a machine monitor, and no multiboot kernel.
+pub(crate) fn lacks_entry(kernel: &Path, head: &[u8]) -> bool {
+    const IS_64_BIT: u8 = 2;
+    const X86_64: [u8; 2] = [62, 0];
+    let is_elf = head.starts_with(b"\x7fELF") && head.get(4) == Some(&IS_64_BIT) && head.get(18..20) == Some(&X86_64);
+    let is_multiboot = head.chunks_exact(4).take(2048).any(|word| word == 0x1bad_b002_u32.to_le_bytes());
+    // An image with debug information can be larger than memory.
+    let has_entry = || fs::File::open(kernel).is_ok_and(|file| has_pvh_entry(&ReadCache::new(file)));
+    is_elf && !is_multiboot && !has_entry()
+}
+
 /// True if an ELF image has the note by which QEMU starts it.
-fn has_pvh_entry(elf: &[u8]) -> bool {
+fn has_pvh_entry<'d>(elf: impl ReadRef<'d>) -> bool {
     let Ok(header) = FileHeader64::<Endianness>::parse(elf) else { return false };
     let Ok(endian) = header.endian() else { return false };
     let Ok(segments) = header.program_headers(endian, elf) else { return false };
@@ -300,6 +312,24 @@ mod tests {
         assert!(matches!(unpack_from(&kernel), Err(NotUnpacked::IsSo)));
         assert!(matches!(unpack_from(&into.join("none")), Err(NotUnpacked::Io { .. })));
         assert_eq!(fs::read_dir(&into).unwrap().count(), 1, "nothing half made is left");
+    }
+
+    #[test]
+    fn an_elf_kernel_without_an_entry_is_seen_before_the_boot() {
+        let folder = tempfile::tempdir().unwrap();
+        let kernel = folder.path().join("vmlinux");
+        let lacks = |bytes: &[u8]| {
+            fs::write(&kernel, bytes).unwrap();
+            lacks_entry(&kernel, bytes)
+        };
+        assert!(!lacks(&elf(b"Xen\0", 18)));
+        assert!(lacks(&elf(b"GNU\0", 18)));
+        assert!(lacks(&elf(b"Xen\0", 18)[..70]), "cut");
+        assert!(!lacks(&[elf(b"GNU\0", 18), 0x1bad_b002_u32.to_le_bytes().to_vec()].concat()), "multiboot");
+        assert!(!lacks(&bzimage(b"\x7fELF")));
+        let mut arm64 = elf(b"GNU\0", 18);
+        arm64[18] = 183;
+        assert!(!lacks(&arm64), "is refused elsewhere");
     }
 
     #[test]

@@ -144,6 +144,9 @@ fn added(options: &GuestSpec, arch: &Arch, adds: Added, user: &[String]) -> Vec<
     if logged && !given("initcall_debug") {
         line.push("initcall_debug".to_owned());
     }
+    if logged && !arch.shows_log {
+        line.push("ignore_loglevel".to_owned());
+    }
     if (options.has_guest_init() && verbose(user)) || (logged && !given("log_buf_len=")) {
         line.push("log_buf_len=1048576".to_owned());
     }

@@ -41,6 +41,7 @@ fn time(options: &RecordOptions, observer: &mut dyn Observer) -> Result<i64, Err
         return Err(Error::refused(Field::Init, why, text!["leave out ", Field::Init.is("keep")]));
     };
     let prepared = prepare(&vmm::find, options, true, observer)?;
+    let options = &*prepared.opened.options;
     let mut vm = prepared.program.start(&Launch {
         guest: &options.guest,
         kvm: prepared.kvm,

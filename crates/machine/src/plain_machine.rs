@@ -13,8 +13,6 @@ use crate::refusal::{Text, text};
 use crate::vmm::{self, MachineFacts, Program};
 use recording::Field;
 
-/// The console ports of boards, by Linux's drivers. The kernel prints on each that exists.
-const USUAL_CONSOLES: [&str; 5] = ["ttyS0", "ttySIF0", "ttyPS0", "ttymxc0", "ttyAMA0"];
 /// Parameters that name an init, or where it is.
 const NAMES_INIT: [&str; 3] = ["root=", "init=", "rdinit="];
 /// The property of a device tree that names the console.
@@ -70,15 +68,19 @@ pub(crate) fn check(guest: &GuestSpec, program: &dyn Program) -> Result<(), Erro
 /// Remarks on a machine that bootscope does not know.
 pub(crate) fn notes(guest: &GuestSpec, program: &dyn Program) -> Vec<Text> {
     let Some(facts) = plain_facts(guest, program) else { return Vec::new() };
+    let arch = arch::of(guest);
     let (machine, cpus, mib) = (&guest.machine, guest.cpus, guest.memory_bytes >> 20);
     let plural = if cpus == 1 { "" } else { "s" };
     let mut plainly =
         format!("{machine} is started plainly, with {cpus} CPU{plural} and {mib} MiB: no device is added");
     if guest.init == Init::Mute {
-        plainly += "; process 1 has no channel there, so its start is the end mark, and the log is read in memory";
+        plainly += if arch.shows_log {
+            "; process 1 has no channel there, so its start is the end mark, and the log is read in memory"
+        } else {
+            "; process 1 has no channel there, so its start is the end mark, and the console has the whole log"
+        };
     }
     let mut notes = vec![plainly.into()];
-    let arch = arch::of(guest);
     let lacks_tree = guest.kernel.is_some() && guest.dtb.is_none() && facts.makes_device_tree == Some(false);
     if arch.facts.qemu.takes_device_tree && lacks_tree {
         let why = format!("{machine} brings no device tree, and a kernel that needs one prints nothing: ");
@@ -101,7 +103,10 @@ pub(crate) fn consoles(guest: &GuestSpec) -> Vec<&'static str> {
         let tree = recording::read_regular(tree, MAX_TREE_BYTES).unwrap_or_default();
         memchr::memmem::find(&tree, NAMES_CONSOLE).is_some()
     };
-    if guest.dtb.as_deref().is_some_and(names) { Vec::new() } else { USUAL_CONSOLES.to_vec() }
+    match guest.dtb.as_deref().is_some_and(names) {
+        true => Vec::new(),
+        false => arch::of(guest).facts.linux.board_consoles.to_vec(),
+    }
 }
 
 fn has_channel(arch: &Arch, facts: &MachineFacts) -> bool {
@@ -177,7 +182,8 @@ mod tests {
             consoles(&GuestSpec { dtb: Some(path), ..board("raspi3b") }).len()
         };
         assert_eq!(with("names", b"\xd0\x0d\xfe\xed\0stdout-path\0"), 0);
-        assert_eq!(with("silent", b"\xd0\x0d\xfe\xed\0compatible\0"), USUAL_CONSOLES.len());
-        assert_eq!(consoles(&board("raspi3b")).len(), USUAL_CONSOLES.len());
+        let usual = arch::of(&board("raspi3b")).facts.linux.board_consoles;
+        assert_eq!(with("silent", b"\xd0\x0d\xfe\xed\0compatible\0"), usual.len());
+        assert_eq!(consoles(&board("raspi3b")), usual);
     }
 }

@@ -11,12 +11,14 @@ use recording::{
     SymbolFile, Target, Then, TimeBase, Until, Vmm, VmmKind, Writer,
 };
 
+use crate::arch::GuestInit;
 use crate::awaited::Awaited;
 use crate::clock::Moment;
 use crate::ending::{Ending, cut_short, end_mark, ending};
 use crate::functions::Plan;
 use crate::guest_channel::{GuestChannel, Wire};
 use crate::host::memory_file;
+use crate::kernel_file::Opened;
 use crate::kernel_line::{Added, KernelLine, kernel_line};
 use crate::memory::TraceImage;
 use crate::options::RecordOptions;
@@ -26,8 +28,8 @@ use crate::stops::{Names, OnStacks};
 use crate::vmm::{Exit, Instruments, Launch, Program};
 use crate::watch::{FIRMWARE_IMAGES, Facts, Finished, Watch, free_port};
 use crate::{
-    Error, Field, Observer, accel, arch, host, image, kernel_image, library, modules, plain_machine, root, stops,
-    symbols, tracers, vmm,
+    Error, Field, Observer, accel, arch, file_head, host, image, kernel_file, kernel_image, library, modules,
+    plain_machine, root, stops, symbols, tracers, vmm,
 };
 
 /// Blocks of user space after which the plugin stops. About this number run in a Debian's initrd, or in the first seconds of an init
@@ -54,6 +56,8 @@ pub struct Recorded {
 
 /// The boot to start, after all files were checked and all choices made.
 pub(crate) struct Prepared {
+    /// The options to boot with, in which the kernel's file is open.
+    pub(crate) opened: Opened,
     pub(crate) program: Box<dyn Program>,
     pub(crate) profile: GuestProfile,
     pub(crate) kvm: bool,
@@ -84,6 +88,8 @@ pub fn record(options: &RecordOptions, observer: &mut dyn Observer) -> Result<Re
 fn record_with(find: Find<'_>, options: &RecordOptions, observer: &mut dyn Observer) -> Result<Recorded, Error> {
     let words = observer.words();
     let mut prepared = prepare(find, options, false, observer)?;
+    let options = prepared.opened.options.clone();
+    let options = &*options;
     let plugin = plugin(options, &mut prepared)?;
     let mut writer = Writer::create(&options.out, options.force, &prepared.manifest)?;
     let (mut watch, partials) = match begin(options, &mut prepared, plugin.as_deref(), &mut writer, observer) {
@@ -243,6 +249,8 @@ pub(crate) fn prepare(
     plain: bool,
     observer: &mut dyn Observer,
 ) -> Result<Prepared, Error> {
+    let (opened, given) = (kernel_file::open(options)?, options);
+    let options = &*opened.options.clone();
     let profile = options.check()?;
     let program = find(&options.guest)?;
     program.check(&options.guest, profile.spared_devices, profile.yields)?;
@@ -272,7 +280,7 @@ pub(crate) fn prepare(
     let modules = modules(options)?;
     let initrd = initrd(options, &line, &modules)?;
     let host = host::host();
-    let inputs = inputs(options)?;
+    let inputs = inputs(given)?;
     let kernel_sha256 = inputs.iter().find(|input| InputRole::Kernel.is(&input.role)).map_or("", |input| &input.sha256);
     let choice = match options.guest.target.board() {
         Some(_) => accel::Choice { kvm: false, note: None },
@@ -289,11 +297,12 @@ pub(crate) fn prepare(
         },
         host,
         inputs,
-        how: serde_json::to_value(options).expect("options are plain data"),
+        how: serde_json::to_value(given).expect("options are plain data"),
         notes: choice
             .note
             .into_iter()
             .chain(oddity.map(Text::from))
+            .chain(opened.note.clone().map(Text::from))
             .chain(line.note.clone())
             .chain(untraced.map(Text::from))
             .chain((!has_events).then(|| tracers::NO_EVENTS.into()))
@@ -310,7 +319,7 @@ pub(crate) fn prepare(
     }
     let measured = manifest.measured();
     manifest.overhead = options.overheads.iter().find(|overhead| overhead.of == measured).cloned();
-    Ok(Prepared { program, profile, kvm: choice.kvm, line, initrd, symbols, plan, trace, manifest })
+    Ok(Prepared { opened, program, profile, kvm: choice.kvm, line, initrd, symbols, plan, trace, manifest })
 }
 
 /// A note on the evidence that this VMM cannot give and on how to get some of it; `None` if it shows the guest's memory.
@@ -641,12 +650,7 @@ fn initrd(options: &RecordOptions, line: &KernelLine, modules: &[Module]) -> Res
     if !options.guest.has_guest_init() && options.guest.init != Init::Mute {
         return Ok(users);
     }
-    let missing = || Error::LibraryMissing {
-        missing: library::missing(arch::of(&options.guest).guest_init),
-        instead: text![", or record the guest's own process 1 with ", Field::Init.is("keep")],
-    };
-    let elf = library::find(arch::of(&options.guest).guest_init).ok_or_else(missing)?;
-    let elf = std::fs::read(&elf).map_err(Error::unreadable(&elf))?;
+    let elf = process_1(&options.guest)?;
     let mut both = memory_file("bootscope-initrd")?;
     both.write_all(&guest_init::cpio::archive(&elf, &config(options, line, modules)?, modules))
         .map_err(Error::host("write the initrd to memory"))?;
@@ -654,6 +658,23 @@ fn initrd(options: &RecordOptions, line: &KernelLine, modules: &[Module]) -> Res
         io::copy(&mut users, &mut both).map_err(Error::host("copy the initrd to memory"))?;
     }
     Ok(Some(both))
+}
+
+/// The ELF file of bootscope's process 1 for a guest.
+fn process_1(guest: &GuestSpec) -> Result<Vec<u8>, Error> {
+    let name = match &arch::of(guest).guest_init {
+        GuestInit::File(name) => name,
+        GuestInit::Made(make) => {
+            let head = guest.kernel.as_deref().map(file_head::head).transpose()?;
+            return Ok(make(&head.unwrap_or_default()));
+        }
+    };
+    let missing = || Error::LibraryMissing {
+        missing: library::missing(name),
+        instead: text![", or record the guest's own process 1 with ", Field::Init.is("keep")],
+    };
+    let elf = library::find(name).ok_or_else(missing)?;
+    std::fs::read(&elf).map_err(Error::unreadable(&elf))
 }
 
 fn config(options: &RecordOptions, line: &KernelLine, modules: &[Module]) -> Result<Config, Error> {

@@ -285,7 +285,7 @@ fn chain(boot: &mut Placing<'_>, first: TrackId, at: Option<Ns>) {
 fn end(evidence: &AllEvidence<'_>, boot: &mut Placing<'_>) {
     let asked = asked(boot);
     let said: Vec<EndCandidate> = evidence.iter().filter_map(|evidence| evidence.end(boot)).collect();
-    let candidates = asked.into_iter().chain(said).chain(process_1_started(boot));
+    let candidates = asked.into_iter().chain(said).chain(heard_init(boot)).chain(process_1_started(boot));
     let found = candidates.min_by_key(|candidate| (candidate.rank, candidate.error));
     let found = found.or_else(|| panicked(boot)).or_else(|| last_sign(evidence, boot));
     let Some(EndCandidate { at, error, evidence, track, .. }) = found else { return };
@@ -342,6 +342,13 @@ fn asked(boot: &mut Placing<'_>) -> Option<EndCandidate> {
     let answer = Answer { at, absent: at - error, trace_error: boot.trace_error };
     let track = guest.and_then(|guest| ports::answered(&boot.ports, &guest.until, answer, &mut boot.timeline));
     Some(EndCandidate { track, ..candidate(EndRank::Asked, at, error, evidence) })
+}
+
+/// The arrival of the first sign of bootscope's process 1. Without a channel, its only sign is a line on the console.
+fn heard_init(boot: &Placing<'_>) -> Option<EndCandidate> {
+    let init = boot.manifest.end.as_ref().filter(|end| end.mark() == EndMark::Init && boot.is_hosted())?;
+    let error = init.error_ns.map_or(Ns::from_ms(1), Ns).max(boot.arrival_error());
+    Some(candidate(EndRank::UserSpaceRan, Ns(init.at_ns), error, EndEvidence::Process1Arrived))
 }
 
 /// The start of process 1, in evidence taken elsewhere that does not show what followed.

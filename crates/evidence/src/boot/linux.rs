@@ -45,17 +45,24 @@ pub(crate) fn knows_levels(timeline: &Timeline) -> bool {
     levels_of(timeline).next().is_some()
 }
 
+/// Error of a time that `initcall_debug` prints: its lines are stamped when they are printed.
+pub(crate) const LOGGED_ERROR: Ns = Ns::from_us(500);
+
 /// Phases by level of initcalls.
 pub(crate) fn levels(boot: &mut Placing<'_>) {
-    let (timeline, error) = (&mut boot.timeline, boot.trace_error);
+    let (source, entered, error) = match boot.are_levels_logged {
+        true => ("kernel log", "kernel log: “entering initcall level”", LOGGED_ERROR),
+        false => ("trace", "trace: initcall_level", boot.trace_error),
+    };
+    let timeline = &mut boot.timeline;
     let found = levels_of(timeline).map(|(level, span)| (level, span.start, span.end, span.detail));
     let mut levels: Vec<(Level, Ns, Ns, NameId)> = found.collect();
     levels.sort_by_key(|level| level.1);
     note_missing(&levels.iter().map(|level| level.3).collect::<Vec<NameId>>(), timeline);
     for (i, &(level, start, end, name)) in levels.iter().enumerate() {
         let which = if level == Level::Early { Initcalls::Early } else { Initcalls::Level(name) };
-        timeline.boundary(Phase::Initcalls(which), start, error, "trace: initcall_level");
-        let evidence = format!("trace: last initcall of level {} returned", timeline.names.get(name));
+        timeline.boundary(Phase::Initcalls(which), start, error, entered);
+        let evidence = format!("{source}: last initcall of level {} returned", timeline.names.get(name));
         if level == Level::Early && i + 1 < levels.len() {
             timeline.boundary(Phase::StartOtherCpus, end, error, &evidence);
         }

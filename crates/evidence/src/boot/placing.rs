@@ -52,6 +52,8 @@ pub(crate) struct Placing<'f> {
     pub first_switch: Option<Ns>,
     /// The times at which functions ran that print a known message.
     pub printed: Printed,
+    /// The levels of initcalls are the kernel log's, not a trace's.
+    pub are_levels_logged: bool,
     /// The error of the first initcall's start in the kernel's log.
     pub initcall_error: Ns,
     /// The first record of a kernel that keeps an event log.
@@ -97,6 +99,7 @@ impl<'f> Placing<'f> {
             ports: Vec::new(),
             first_switch: None,
             printed: Printed::default(),
+            are_levels_logged: false,
             initcall_error: Ns::ZERO,
             logged_from: None,
             calls_placed: false,

@@ -2,25 +2,31 @@
 
 pub mod first_calls;
 
+use crate::boot::arch;
 use crate::boot::lists::Lists;
 use crate::boot::offers::{Offers, StampedText};
 use crate::boot::printed::Printed;
 use crate::boot::regions::{self, Region, Stage};
 use crate::boot::{Found, Placing};
-use crate::formats::first_executions::{FirstExecutions, PluginClock, read, recognise};
+use crate::formats::first_executions::{Block, FirstExecutions, PluginClock, read, recognise};
 use crate::formats::ftrace::Stamps;
 use crate::formats::symbols::Symbols;
 use crate::input::{File, Input};
-use crate::readers::reader::{Evidence, Own, Reader};
+use crate::readers::reader::{EndCandidate, EndRank, Evidence, Own, Reader};
 use hashbrown::HashMap;
+use recording::{GuestSpec, Until};
 use std::cell::OnceCell;
 use std::rc::Rc;
 use timeline::{
-    Diagnostics, EFI_STUB, FileLoss, NameId, Ns, SpanKind, SpanRow, SyncPoint, Ticks, TimedWaits, Timeline,
+    Diagnostics, EFI_STUB, EndEvidence, FileLoss, NameId, Ns, Phase, SpanKind, SpanRow, SyncPoint, Ticks, TimedWaits,
+    Timeline,
 };
 
 /// First calls shorter than this (20 µs) are not spans: they would be most of the spans and little of the time.
 const FIRST_CALL_MIN: Ns = Ns(20_000);
+
+/// Linux maps no program's code below this address (`vm.mmap_min_addr`).
+const PROGRAMS_FROM: u64 = 64 << 10;
 
 /// The file of a recording: the first one counts.
 #[derive(Default)]
@@ -142,9 +148,26 @@ impl Evidence for FirstExecutionTrace<'_> {
         }
     }
 
+    /// The first block of user space after the kernel started process 1, if that is the end mark. An earlier block may belong to a helper.
+    fn end(&self, boot: &mut Placing<'_>) -> Option<EndCandidate> {
+        let guest = GuestSpec::of(&boot.manifest.how).filter(|_| !boot.is_imported())?;
+        let started = boot.timeline.boundaries.iter().filter(|b| b.phase == Phase::Process1).min_by_key(|b| b.error)?;
+        let at = program_ran(&self.run, started.at - started.error).filter(|_| guest.until == Until::Init)?;
+        let error = if self.run.clock == PluginClock::Virtual { Ns::ZERO } else { regions::ERROR };
+        let evidence = EndEvidence::UserSpaceRan;
+        Some(EndCandidate { rank: EndRank::UserSpaceRan, at, error, evidence, track: None })
+    }
+
     fn last_sign(&self, _boot: &Placing<'_>) -> Option<Ns> {
         self.run.blocks.iter().next_back().map(|block| block.at)
     }
+}
+
+/// The time at which a program's code ran for the first time at `from` or later.
+fn program_ran(run: &FirstExecutions, from: Ns) -> Option<Ns> {
+    let kernel = arch::of(&run.target)?.facts.linux.image.lowest_address;
+    let is_program_s = |block: &Block| block.at >= from && (PROGRAMS_FROM..kernel).contains(&block.address);
+    run.blocks.iter().find(is_program_s).map(|block| block.at)
 }
 
 /// Matches the first run of initcalls with the trace's record of each call, just before it. The trace must have stamps
@@ -181,5 +204,31 @@ fn stages(boot: &mut Placing<'_>, track: timeline::TrackId) {
         let (start, end) = (pair[0].at, pair[1].at);
         let row = SpanRow { name, detail: NameId::EMPTY, start, end, track, kind: SpanKind::Stage };
         boot.timeline.spans.push(row, None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::first_executions::Ending::{Call, Jump};
+    use crate::formats::first_executions::tests::blocks;
+
+    #[test]
+    fn a_helper_before_process_1_is_not_process_1() {
+        let rows = [
+            (1, 0x40_1000, 4, Call, 0, 1), // a helper
+            (2, 0xffff_ffff_8100_0000, 4, Call, 0, 1),
+            (7, 0x8000, 4, Jump, 0, 1), // starts a CPU
+            (7, 0x5555_5555_4000, 4, Call, 0, 1),
+        ];
+        let ran = |target: &str, from_us| {
+            let mut run = blocks(&rows);
+            run.target = target.to_owned();
+            program_ran(&run, Ns::from_us(from_us)).map(|at| at.0 / 1000)
+        };
+        assert_eq!(ran("x86_64", 0), Some(1));
+        assert_eq!(ran("x86_64", 6), Some(7));
+        assert_eq!(ran("x86_64", 8), None);
+        assert_eq!(ran("unknown", 0), None, "which addresses are the kernel's is not known");
     }
 }

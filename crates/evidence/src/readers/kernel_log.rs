@@ -491,6 +491,7 @@ fn messages(file: &str, places: &Places<'_>, from: u32, boot: &mut Placing<'_>) 
     }
     let initcalls = found.calls.iter().filter(|call| call.kind == initcalls::Kind::Initcall);
     boot.initcall_error = initcalls.min_by_key(|call| call.start).map_or(Ns::ZERO, |call| call.start_error);
+    boot.are_levels_logged = !found.levels.is_empty();
     if !found.is_empty() {
         found.build(timeline);
     }

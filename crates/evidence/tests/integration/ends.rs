@@ -2,7 +2,7 @@
 
 use super::imports::{imported_texts, phase_rows};
 use evidence::recognise;
-use timeline::{DiagnosticKind as K, EndEvidence, MilestoneKind, Ns, Timeline, Warning};
+use timeline::{DiagnosticKind as K, EndEvidence, Initcalls, MilestoneKind, Ns, Phase, Timeline, Warning};
 
 fn log(text: &str) -> Timeline {
     imported_texts(&[("a.log", text)])
@@ -63,6 +63,22 @@ fn a_login_prompt_without_a_stamp_is_between_those_around_it() {
     assert_eq!(found.evidence, EndEvidence::LoginPrompt);
     assert!(timeline.milestones().iter().any(|milestone| milestone.kind == MilestoneKind::LoginPrompt));
     assert_eq!(end(&format!("{NO_RUN}\ndebian login: \n")), (13_066, EndEvidence::LoginPromptLater));
+}
+
+/// Since 6.15 a kernel without a tracer names its levels in the log.
+#[test]
+fn levels_of_a_log_are_the_log_s_evidence() {
+    let timeline = log("[    0.000000] Linux version 6.16.0 (a@b) #1 SMP\n\
+         [    0.010000] entering initcall level: early\n[    0.010100] calling  a+0x0/0x9 @ 1\n\
+         [    0.012000] initcall a+0x0/0x9 returned 0 after 1800 usecs\n\
+         [    0.020000] entering initcall level: late\n[    0.020100] calling  b+0x0/0x9 @ 1\n\
+         [    0.025000] initcall b+0x0/0x9 returned 0 after 4800 usecs\n[    0.030000] Run /init as init process\n");
+    let rows: Vec<_> = timeline.boundaries.iter().map(|b| (b.phase, b.error, timeline.names.get(b.evidence))).collect();
+    let of = |wanted: Phase| rows.iter().find(|row| row.0 == wanted).map(|row| (row.1, row.2));
+    let error = Ns::from_us(500);
+    let entered = Some((error, "kernel log: “entering initcall level”"));
+    assert_eq!(of(Phase::Initcalls(Initcalls::Early)), entered, "{rows:?}");
+    assert_eq!(of(Phase::HandOver), Some((error, "kernel log: last initcall of level late returned")), "{rows:?}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod arm;
 mod image;
 mod riscv64;
 mod serial_port;
+mod undecoded;
 mod virtio_console;
 pub(crate) mod x86_64;
 
@@ -33,8 +34,9 @@ pub(crate) struct Arch {
     pub(crate) boards: &'static [Board],
     /// True if the host's CPUs run its code.
     pub(crate) is_hosts: bool,
-    /// The file of process 1.
-    pub(crate) guest_init: &'static str,
+    pub(crate) guest_init: GuestInit,
+    /// True if the kernel's log can be found in the guest's memory. Otherwise the console has all of it.
+    pub(crate) shows_log: bool,
     /// The carrier of the guest's messages.
     pub(crate) channel: fn() -> Box<dyn GuestChannel>,
     /// Checks that a VMM can start a kernel image that begins with these bytes. The error describes the image's actual format.
@@ -79,6 +81,15 @@ pub(crate) struct Board {
     pub(crate) console_place: u8,
     /// The carrier of the guest's messages.
     pub(crate) channel: fn() -> Box<dyn GuestChannel>,
+}
+
+/// bootscope's process 1 for an architecture's guests.
+#[derive(Debug)]
+pub(crate) enum GuestInit {
+    /// The name of its file.
+    File(&'static str),
+    /// A program without a channel, for the byte order of a kernel that begins with these bytes.
+    Made(fn(&[u8]) -> Vec<u8>),
 }
 
 impl Arch {
@@ -168,7 +179,8 @@ pub(crate) enum CallTo {
 }
 
 /// All architectures. The first is the default.
-static ALL: [&Arch; 4] = [&x86_64::ARCH, &aarch64::ARCH, &riscv64::ARCH, &arm::ARCH];
+static ALL: [&Arch; 6] =
+    [&x86_64::ARCH, &aarch64::ARCH, &riscv64::ARCH, &arm::ARCH, &undecoded::s390x::ARCH, &undecoded::ppc64::ARCH];
 
 /// The architecture of a guest. [`check`] has refused a guest with an unknown one before.
 pub(crate) fn of(guest: &GuestSpec) -> &'static Arch {
@@ -258,7 +270,8 @@ mod tests {
         facts: &STUB_FACTS,
         boards: &[],
         is_hosts: false,
-        guest_init: "stub",
+        guest_init: GuestInit::File("stub"),
+        shows_log: true,
         release_bytes_max: 0,
         channel: || Box::new(Mute),
         check_kernel: |_| Err("it is a kernel of no machine"),
@@ -295,6 +308,7 @@ mod tests {
         },
         linux: Linux {
             console: "ttySTUB0",
+            board_consoles: &[],
             early_console: "earlycon",
             trace_clock: "stub",
             command_line_bytes_max: 100,

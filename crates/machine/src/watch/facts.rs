@@ -13,6 +13,9 @@ use recording::{End, EndMark};
 /// The start of the line that reports a panic, the same in every version of Linux.
 const PANIC: &[u8] = b"Kernel panic - not syncing";
 const PANIC_END: &[u8] = b"end Kernel panic";
+/// Begins the only line of a guest-init without a channel to the host. The reason follows, and the other words end it.
+const INIT_WITHOUT_CHANNEL: &str = "bootscope: process 1 runs; ";
+const NOTHING_GATHERED: &str = ", so nothing is gathered";
 /// The number of the VMM's last lines that are kept for error messages.
 const MAX_VMM_LINES: usize = 5;
 
@@ -40,6 +43,8 @@ pub(crate) struct Facts {
     pub(crate) running_ns: Option<i64>,
     /// The start of guest-init as process 1.
     pub(crate) init_ns: Option<i64>,
+    /// The reason why guest-init has no channel to the host.
+    pub(crate) no_channel: Option<String>,
     /// The end of guest-init's work.
     pub(crate) guest_done: Option<Seen>,
     /// The end mark.
@@ -106,6 +111,18 @@ impl Facts {
         }
     }
 
+    /// Notes that guest-init runs and has no channel: it prints so on the console, and nothing more comes of it.
+    pub(super) fn note_no_channel(&mut self, line: &Line<'_>, at_ns: i64) {
+        let text = String::from_utf8_lossy(line.text);
+        let Some((_, why)) = text.split_once(INIT_WITHOUT_CHANNEL).filter(|_| line.whole) else { return };
+        if self.init_ns.is_none() {
+            let what = shown(why.trim_end_matches(NOTHING_GATHERED).as_bytes(), 200);
+            self.init_ns = Some(at_ns);
+            self.guest_done = Some(Seen { at_ns, what: what.clone() });
+            self.no_channel = Some(what);
+        }
+    }
+
     /// Takes a line of the VMM's own output.
     pub(super) fn take_vmm_line(&mut self, line: &Line<'_>) {
         if line.whole && !line.text.is_empty() {
@@ -135,4 +152,24 @@ impl Facts {
 /// The message for a panic that only the VMM reported.
 pub(crate) fn panicked(vmm: &str) -> String {
     format!("the guest told {vmm} that it panicked")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guest_init_without_a_channel_prints_one_line() {
+        let heard = |text: &[u8], whole| {
+            let mut facts = Facts::default();
+            facts.note_no_channel(&Line { text, whole }, 7);
+            (facts.init_ns, facts.no_channel)
+        };
+        let line =
+            b"[ 0.3] bootscope: process 1 runs; the kernel forbids ports: no (os error 38), so nothing is gathered";
+        assert_eq!(heard(line, true), (Some(7), Some("the kernel forbids ports: no (os error 38)".to_owned())));
+        assert_eq!(heard(line, false), (None, None), "more may come");
+        assert_eq!(heard(b"Run /init as init process", true), (None, None));
+        assert_eq!(heard(b"bootscope: process 1 runs; \x1b[2J", true).1.as_deref(), Some("?[2J"));
+    }
 }

@@ -510,7 +510,13 @@ impl<'a> Watch<'a> {
             Source::Console => {
                 self.silence.iter_mut().for_each(|silence| silence.heard(at_ns));
                 facts.console_bytes += bytes.len() as u64;
-                self.console.feed(bytes, &mut |line| facts.take_console_line(&line, until.as_deref_mut(), at_ns));
+                let has_guest_init = self.messages.is_some();
+                self.console.feed(bytes, &mut |line| {
+                    facts.take_console_line(&line, until.as_deref_mut(), at_ns);
+                    if has_guest_init {
+                        facts.note_no_channel(&line, at_ns);
+                    }
+                });
             }
             Source::Vmm => self.vmm.feed(bytes, &mut |line| facts.take_vmm_line(&line)),
             Source::Firmware | Source::Guest => {}

@@ -187,7 +187,9 @@ fn a_qemu_killed_at_any_moment_leaves_calls_that_can_be_read() {
 #[test]
 fn unsupported_call_traces_are_refused_with_the_reason() {
     let folder = TempDir::new().unwrap();
-    let image = made(&folder, "kernel", &[0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 62, 0]);
+    let x86_64 = [0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 62, 0];
+    let multiboot = [0x02, 0xb0, 0xad, 0x1b];
+    let image = made(&folder, "kernel", &[&x86_64[..], &multiboot].concat());
     let disk = made(&folder, "disk.img", b"QFI\xfb");
     let (kernel, disk) = (image.to_str().unwrap(), disk.to_str().unwrap());
     let refused = |arguments: &[&str], words: &[&str]| {

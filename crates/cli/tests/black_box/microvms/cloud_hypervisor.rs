@@ -12,12 +12,13 @@ use std::process::Command;
 use crate::support::boots::Scratch;
 use crate::support::{bootscope, run};
 
-/// The part of an ELF image for x86-64 that is checked.
+/// The parts of an ELF image for x86-64 that are checked: its head, and the number of a multiboot kernel.
 fn kernel(scratch: &Scratch) -> PathBuf {
     let path = scratch.path("kernel");
     let mut elf = b"\x7fELF\x02\x01\x01".to_vec();
     elf.resize(18, 0);
     elf.extend([62, 0]);
+    elf.extend(0x1bad_b002_u32.to_le_bytes());
     elf.resize(64, 0);
     fs::write(&path, elf).unwrap();
     path

@@ -5,7 +5,10 @@
 
 mod aarch64;
 mod arm;
+mod by_address;
+mod ppc64;
 mod riscv64;
+mod s390x;
 mod x86_64;
 
 use crate::boot::stage::Region;
@@ -27,7 +30,7 @@ pub(crate) struct Arch {
     pub devices: &'static [(u64, u64, &'static str)],
 }
 
-static ALL: [&Arch; 4] = [&x86_64::ARCH, &aarch64::ARCH, &riscv64::ARCH, &arm::ARCH];
+static ALL: [&Arch; 6] = [&x86_64::ARCH, &aarch64::ARCH, &riscv64::ARCH, &arm::ARCH, &s390x::ARCH, &ppc64::ARCH];
 
 /// The architecture of a target.
 pub(crate) fn of(target: &str) -> Option<&'static Arch> {
@@ -123,6 +126,7 @@ pub(super) mod tests {
         },
         linux: Linux {
             console: "",
+            board_consoles: &[],
             early_console: "",
             trace_clock: "",
             command_line_bytes_max: 0,

@@ -1,6 +1,7 @@
 //! A log of initcalls without levels may be an excerpt: which phases it shows, and which it cannot.
 
 use crate::boot::Placing;
+use crate::boot::linux::LOGGED_ERROR;
 use recording::EndMark;
 use timeline::{Initcalls, Ns, Phase, SpanKind, SpanRow};
 
@@ -25,7 +26,7 @@ pub(crate) fn initcalls_without_levels(boot: &mut Placing<'_>) {
         false if other_cpus_started_after(boot, last) => (Initcalls::Early, Phase::AfterTheLastInitcall),
         false => (Initcalls::OfTheLog, Phase::AfterTheLastInitcall),
     };
-    let error = Ns::from_us(500);
+    let error = LOGGED_ERROR;
     let evidence = match boot.initcall_error {
         Ns::ZERO => "kernel log: the first initcall",
         _ => "kernel log: the first initcall, timed in whole ticks",

@@ -5,13 +5,14 @@ mod kernel;
 mod stack;
 
 use super::virtio_console::Console;
-use super::{Arch, image};
+use super::{Arch, GuestInit, image};
 
 pub(super) static ARCH: Arch = Arch {
     facts: &::arch::aarch64::FACTS,
     boards: &[],
     is_hosts: cfg!(target_arch = "aarch64"),
-    guest_init: "guest-init-aarch64",
+    guest_init: GuestInit::File("guest-init-aarch64"),
+    shows_log: true,
     // The machine assigns these places from the last one down, so a driver uses this page of registers only late.
     channel: || Box::new(Console::at(0)),
     check_kernel: kernel::check_image,

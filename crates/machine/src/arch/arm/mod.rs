@@ -5,15 +5,16 @@ mod code;
 mod kernel;
 mod stack;
 
-use super::Arch;
 use super::virtio_console::Console;
+use super::{Arch, GuestInit};
 
 pub(super) static ARCH: Arch = Arch {
     facts: &::arch::arm::FACTS,
     boards: &boards::ALL,
     // An arm64 host's CPU runs this code only with an option of KVM that bootscope does not use.
     is_hosts: cfg!(target_arch = "arm"),
-    guest_init: "guest-init-arm",
+    guest_init: GuestInit::File("guest-init-arm"),
+    shows_log: true,
     // The machine assigns these places from the last one down, so a driver uses this page of registers only late.
     channel: || Box::new(Console::at(0)),
     check_kernel: kernel::check_image,

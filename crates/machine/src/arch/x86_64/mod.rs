@@ -11,13 +11,14 @@ pub(crate) mod orc;
 pub(crate) mod paging;
 mod stack;
 
-use super::Arch;
+use super::{Arch, GuestInit};
 
 pub(crate) static ARCH: Arch = Arch {
     facts: &::arch::x86_64::FACTS,
     boards: &[],
     is_hosts: cfg!(target_arch = "x86_64"),
-    guest_init: "guest-init",
+    guest_init: GuestInit::File("guest-init"),
+    shows_log: true,
     // The setup code of a bzImage contains the version string.
     release_bytes_max: 64 << 10,
     channel: || Box::<channel::DebugPort>::default(),

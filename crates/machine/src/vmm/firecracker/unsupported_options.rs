@@ -2,7 +2,8 @@
 
 use recording::Field;
 
-use crate::image::{disk_format, head};
+use crate::file_head::head;
+use crate::image::disk_format;
 use crate::option_table::Booter;
 use crate::refusal::text;
 use crate::vmm::unsupported_options::{disks, refuse_qemu_options};

@@ -22,7 +22,7 @@ use crate::library::PLUGIN;
 use crate::refusal::text;
 use crate::vmm::process::{ask_version, check_program, which};
 use crate::vmm::{Launch, MachineFacts, Program, Vmm, WHY_NOT_REPEATED};
-use crate::{Error, arch, library, memo};
+use crate::{Error, arch, file_head, kernel_image, library, memo};
 use recording::Field;
 
 /// The first version with the option syntax of `-action`, `memory-backend` for every machine, and `-S` with a socket by descriptor.
@@ -125,6 +125,7 @@ impl Program for Qemu {
     }
 
     fn check(&self, guest: &GuestSpec, spared: &[&str], yields: bool) -> Result<(), Error> {
+        check_entry(guest)?;
         if !guest.deterministic {
             return Ok(());
         }
@@ -156,6 +157,17 @@ impl Program for Qemu {
         let environment = launch.instruments.plugin.and_then(|object| plugin_environment(self.takes(object).version));
         Ok(Box::new(launch::start(&self.path, self.cpu(launch.guest, launch.kvm), environment, launch)?))
     }
+}
+
+/// Refuses an ELF kernel that QEMU cannot enter.
+fn check_entry(guest: &GuestSpec) -> Result<(), Error> {
+    let Some(kernel) = &guest.kernel else { return Ok(()) };
+    if !kernel_image::lacks_entry(kernel, &file_head::head(kernel)?) {
+        return Ok(());
+    }
+    let why =
+        format!("{}: QEMU starts a vmlinux by its PVH note, and it was built without CONFIG_PVH", kernel.display());
+    Err(Error::refused(Field::Kernel, why, "give the bzImage that was built with it (arch/x86/boot/bzImage)"))
 }
 
 /// A key that changes when the file changes.
