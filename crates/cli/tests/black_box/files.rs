@@ -5,6 +5,7 @@ mod bad_input;
 mod damaged;
 mod damaged_boots;
 mod foreign;
+mod forged;
 mod hostile_text;
 mod kept;
 mod limits;
