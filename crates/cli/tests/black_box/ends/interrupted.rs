@@ -13,9 +13,24 @@ const MAX_TIME: Duration = Duration::from_millis(if cfg!(debug_assertions) { 500
 /// The number of attempts, of which the best counts, since a busy host can be late itself.
 const TRIES: usize = 3;
 
+/// The same command where Ctrl-C is not ignored. A shell ignores it for what it starts in the background, and programs
+/// inherit that.
+fn interruptible(command: &Command) -> Command {
+    let mut env = Command::new("env");
+    env.arg("--default-signal=INT").arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => env.env(name, value),
+            None => env.env_remove(name),
+        };
+    }
+    env
+}
+
 /// Sends Ctrl-C when `ready`, and returns the time until the command has ended.
-fn gone_after(command: &mut Command, ready: impl Fn() -> bool) -> Duration {
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+fn gone_after(command: &Command, ready: impl Fn() -> bool) -> Duration {
+    let mut child =
+        interruptible(command).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     wait_for(|| ready() || child_is_over(child.id()));
     assert!(!child_is_over(child.id()), "it was over before it was interrupted: {command:?}");
     let sent = Instant::now();
@@ -65,7 +80,7 @@ fn record_and_bench() {
     let scratch = Scratch::new();
     check("record", |i| {
         let into = scratch.path(&format!("record-{i}"));
-        let taken = gone_after(&mut long_boot("record", &lab, &into), || bytes(&into.join("console.log")) > 0);
+        let taken = gone_after(&long_boot("record", &lab, &into), || bytes(&into.join("console.log")) > 0);
         let manifest = fs::read_to_string(into.join("recording.json")).unwrap();
         assert!(manifest.contains("stopped by the user"), "{manifest}");
         taken
@@ -98,7 +113,7 @@ fn record_of_linux() {
             "--kernel",
         ]);
         record.arg(&kernel).arg("-o").arg(&into);
-        gone_after(&mut record, || bytes(&into.join("console.log")) > 5_000)
+        gone_after(&record, || bytes(&into.join("console.log")) > 5_000)
     });
 }
 
@@ -127,7 +142,7 @@ fn lab_and_range() {
         range.arg(format!("trap '' TERM; touch {}; while :; do sleep 1; done", begun.display()));
         range.arg("--repo").arg(&repo).arg("--cache").arg(scratch.path("cache"));
         range.arg("-o").arg(scratch.path(&format!("range-{i}")));
-        gone_after(&mut range, || begun.exists())
+        gone_after(&range, || begun.exists())
     });
 }
 
