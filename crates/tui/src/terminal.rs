@@ -3,6 +3,7 @@
 use crate::app::App;
 use crate::draw::draw;
 use crate::look::Look;
+use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::EnterAlternateScreen;
@@ -35,9 +36,15 @@ pub fn run(app: &mut App) -> io::Result<()> {
         event::poll(std::time::Duration::ZERO)?;
         show(app, &mut terminal)
     });
-    ratatui::restore();
+    restore();
     drop(restorer);
     shown
+}
+
+/// Restores the terminal, also its cursor. A terminal that is gone needs none of it.
+fn restore() {
+    let _ = execute!(stdout(), Show);
+    ratatui::restore();
 }
 
 fn show(app: &mut App, terminal: &mut ratatui::DefaultTerminal) -> io::Result<()> {
@@ -69,7 +76,7 @@ impl Restorer {
         let handle = signals.handle();
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             if let Some(signal) = signals.forever().next() {
-                ratatui::restore();
+                restore();
                 // The program ends as by the signal itself, so that a shell sees why.
                 drop(signal_hook::low_level::emulate_default_handler(signal));
             }

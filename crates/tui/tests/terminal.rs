@@ -19,6 +19,10 @@ use tui::{App, Look};
 /// The longest time for one change of the screen, also on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 const LEAVE: &str = "\u{1b}[?1049l";
+const SHOW_CURSOR: &str = "\u{1b}[?25h";
+const HIDE_CURSOR: &str = "\u{1b}[?25l";
+/// A text that the program does not write.
+const LAST: &str = "the last text";
 
 /// The screen of a kept recording. Its comparison panics.
 #[test]
@@ -102,8 +106,13 @@ impl Screen {
         let status = self.program.wait().expect("it ends");
         assert!(!self.is_raw(), "the terminal still is in raw mode");
         assert_eq!(self.seen.matches("\u{1b}[?1049h").count(), 1);
-        let after = self.seen.rsplit(LEAVE).next().expect("a rest");
+        // All that the program wrote comes before this.
+        self.terminal.write_all(LAST.as_bytes()).expect("the terminal takes text");
+        self.until(LAST);
+        // The library shows the cursor once more when a panic unwinds it.
+        let after = self.seen.rsplit(LEAVE).next().expect("a rest").replace(SHOW_CURSOR, "");
         assert!(!after.contains("\u{1b}["), "the screen was drawn after it was left: {after:?}");
+        assert!(self.seen.rfind(SHOW_CURSOR) > self.seen.rfind(HIDE_CURSOR), "the cursor is hidden: {:?}", self.seen);
         status
     }
 }
