@@ -16,7 +16,8 @@ use std::time::Duration;
 /// The flags. What is not given is as usual, or as in the recording that is to be repeated.
 #[derive(clap::Args)]
 pub struct BootArgs {
-    /// The kernel: a Linux bzImage, an ELF file with a PVH note, an arm64 or riscv64 Image, or a zImage of 32-bit ARM
+    /// The kernel: a Linux bzImage, an ELF file with a PVH note, an arm64 or riscv64 Image, a zImage of 32-bit ARM, an image
+    /// of s390x or ppc64le; packed, as an EFI zboot image, or in a unified kernel image, too
     #[arg(long, value_name = "FILE", help_heading = "What to boot")]
     pub kernel: Option<PathBuf>,
     /// Boot the reference kernel; words of --append make it slow (see `bootscope lab list`)
@@ -83,7 +84,8 @@ pub struct BootArgs {
     /// Virtual CPUs [default: 1]
     #[arg(long, value_name = "N", help_heading = "On what")]
     cpus: Option<u32>,
-    /// The guest's architecture: x86_64, aarch64, riscv64, arm [default: the kernel's, as its image says; else x86_64]
+    /// The guest's architecture: x86_64, aarch64, riscv64, arm, s390x, ppc64 [default: the kernel's, as its image says; else
+    /// x86_64]
     #[arg(long, value_name = "ARCH", help_heading = "On what")]
     arch: Option<String>,
     /// QEMU's machine type, with its properties: pc, q35, microvm, virt, sabrelite [default: pc for x86_64, else virt]
