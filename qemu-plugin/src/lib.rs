@@ -20,9 +20,8 @@
 //!
 //! Under `-icount`, it also records when the guest waited for its clock, with `timed_waits`.
 //!
-//! `plugin` has QEMU's callbacks, `waiting` those at halts and at reads of clocks, `follower` those that follow calls, `exit_counter` those that count accesses, and
-//! `api` QEMU's interface. `recorder` makes the
-//! first-execution trace, with `known_blocks` (the set of recorded blocks), `ending` (a block's last instruction) and
+//! `plugin` has QEMU's callbacks, `waiting` those at halts and at reads of clocks, `follower` those that follow calls,
+//! `exit_counter` those that count accesses, and `api` QEMU's interface. `recorder` makes the first-execution trace, with `known_blocks` (the set of recorded blocks), `ending` (a block's last instruction) and
 //! `encode` (the buffer). `calls` follows calls, `exits` counts accesses. The crate `plugin_formats` has the files' formats. QEMU's
 //! pointers, its end (`exclusion`), clocks and reserved memory need `unsafe`; nothing else may use it. Its soundness
 //! never depends on the guest.

@@ -47,7 +47,7 @@ impl<'a> OwnTimes<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use timeline::{End, EndEvidence, NameId, TimeBase, Timeline, TrackKind, Wait, WaitedOn};
+    use timeline::{End, EndEvidence, NameId, TimeBase, TimedWaits, Timeline, TrackKind, Wait, WaitedOn};
 
     #[test]
     fn the_time_of_a_thread_that_was_waited_for_is_not_the_waiter_s() {
@@ -59,8 +59,13 @@ mod tests {
         t.waits.push(Wait { track: waiter, from, woken: until, until, by, uninterruptible: false });
         t.tracks.get_mut(other).created = Some((Ns(0), waiter));
         t.end = Some(End { at: Ns(100), error: Ns::ZERO, track: Some(waiter), evidence: EndEvidence::LastSign });
+        // The second wait lies in the parts of both threads.
+        t.timed_waits = Some(TimedWaits::new(vec![(Ns(30), Ns(40)), (Ns(45), Ns(55))]));
         t.finalize(Ns::ZERO);
         let own = OwnTimes::new(&Stays::new(&t));
+        let waited = |track, from, to| own.within(track, Ns(from), Ns(to)).waited;
+        assert_eq!([waited(waiter, 0, 100), waited(waiter, 52, 100), waited(waiter, 0, 40)], [Ns(5), Ns(3), Ns(0)]);
+        assert_eq!([waited(other, 0, 100), waited(other, 35, 47), waited(other, 60, 100)], [Ns(15), Ns(7), Ns(0)]);
         assert_eq!(own.within(waiter, Ns(0), Ns(100)).length, Ns(70));
         assert_eq!(own.within(waiter, Ns(10), Ns(60)).length, Ns(20));
         assert_eq!(own.within(waiter, Ns(25), Ns(45)).length, Ns(0));

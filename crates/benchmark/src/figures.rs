@@ -28,10 +28,7 @@ impl Measured {
             return;
         }
         self.total_ns = Some(total.length.0);
-        self.waited_ns = timeline.timed_waits.is_some().then_some(total.waited.0);
-        if let Some(waited_ns) = self.waited_ns.and_then(|ns| u64::try_from(ns).ok()) {
-            self.metrics.set(TIMED_WAITS, waited_ns);
-        }
+        self.take_waits(timeline, total);
         let phase = |p: &Phase| PhaseTime::new(p.name.clone(), timeline.cost(p.start, p.end));
         self.phases = phases.iter().map(phase).collect();
         self.rows = rows(tables.wheres.iter().map(|row| (row.name.as_str(), row.self_cost())));
@@ -39,6 +36,14 @@ impl Measured {
 }
 
 impl Measured {
+    /// Sets the timed waits in a boot's total, if they are known.
+    pub fn take_waits(&mut self, timeline: &Timeline, total: Cost) {
+        self.waited_ns = timeline.timed_waits.is_some().then_some(total.waited.0);
+        if let Some(waited_ns) = self.waited_ns.and_then(|ns| u64::try_from(ns).ok()) {
+            self.metrics.set(TIMED_WAITS, waited_ns);
+        }
+    }
+
     /// Sets the milestones that the boot passed, with their times.
     pub fn take_milestones(&mut self, timeline: &Timeline) {
         let passed = timeline.milestones();

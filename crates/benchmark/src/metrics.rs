@@ -67,7 +67,7 @@ pub enum Source {
 pub const TOTAL: Metric = metric("total", Unit::Nanoseconds, Better::Lower, Source::Length, "time to the end mark");
 
 /// The name of the metric of a deterministic boot's timed waits.
-pub const TIMED_WAITS: &str = "timed_waits";
+pub(crate) const TIMED_WAITS: &str = "timed_waits";
 
 /// All metrics except the length.
 pub const METRICS: &[Metric] = &[
@@ -183,7 +183,7 @@ impl Values {
     }
 
     /// Sets the value of the metric with this name.
-    pub fn set(&mut self, name: &str, value: u64) {
+    pub(crate) fn set(&mut self, name: &str, value: u64) {
         if let Some(place) = place(name) {
             self.0[place] = Some(value);
         }

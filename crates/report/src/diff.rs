@@ -394,7 +394,7 @@ impl Diff {
         row_table("where the boot path went", &self.rows, layout.top, &whole(|d| d.rows_within), layout, &mut out);
         let title = if self.evidence == Compared::Calls { "function" } else { "function, step or message" };
         // The parts of these lengths are not compared.
-        let layout = Layout { unit: if self.has_waits() { guest_time(layout.unit) } else { layout.unit }, ..layout };
+        let layout = Layout { unit: if self.has_waits() { layout.unit.with_waits() } else { layout.unit }, ..layout };
         if layout.unit == Unit::GuestTime && !(self.functions.is_empty() && self.paths.is_empty()) {
             paragraph("guest time, instructions and timed waits together:", "", layout, &mut out);
         }
@@ -405,7 +405,7 @@ impl Diff {
 
     /// True if one boot counts instructions and the other time: no figure of one is comparable with one of the other.
     pub fn counts_differ(&self) -> bool {
-        let [before, after] = self.units().map(guest_time);
+        let [before, after] = self.units().map(Unit::with_waits);
         before != after
     }
 
@@ -417,7 +417,7 @@ impl Diff {
     fn unit(&self) -> Unit {
         let [before, after] = self.units();
         let is_apart = before == after && !(self.dither.is_some() && self.has_waits());
-        if is_apart { before } else { guest_time(before) }
+        if is_apart { before } else { before.with_waits() }
     }
 
     /// True if a boot has timed waits.
@@ -567,11 +567,6 @@ fn signed_waits(change: Cost) -> String {
         Ns(1..) => format!("+{}", change.waited),
         _ => format!("−{}", -change.waited),
     }
-}
-
-/// The unit of a deterministic boot's lengths whose parts are not compared.
-fn guest_time(unit: Unit) -> Unit {
-    if unit == Unit::Instructions { Unit::GuestTime } else { unit }
 }
 
 fn side((recording, boot): (&str, &Boot)) -> DiffSide {

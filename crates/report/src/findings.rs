@@ -235,7 +235,7 @@ impl Finding {
 pub fn finding_title(timeline: &Timeline, finding: &findings::Finding) -> String {
     // A figure is of some stretches of the evidence, and nothing shows of which.
     let waits = finding.evidence.iter().any(|stretch| timeline.cost(stretch.from, stretch.to).waited > Ns::ZERO);
-    let unit = if waits { Unit::GuestTime } else { timeline.unit };
+    let unit = if waits { timeline.unit.with_waits() } else { timeline.unit };
     let figures: Vec<String> = finding.figures.iter().map(|figure| figure_text(*figure, unit)).collect();
     let figures = if figures.is_empty() { String::new() } else { format!(" ({})", figures.join(", ")) };
     format!("{}: {}{figures}", finding.about.trim_end_matches(':'), finding.rule.title)

@@ -199,7 +199,7 @@ impl PastProof {
         let day: String = self.created.chars().take(10).collect();
         let verdict = crate::trial::word(self.verdict);
         // The history does not keep timed waits apart.
-        let unit = if unit == Unit::Instructions { Unit::GuestTime } else { unit };
+        let unit = unit.with_waits();
         let claimed = crate::trial::range(unit, self.claimed);
         let outcome = match self.measured {
             Some(measured) => {

@@ -107,7 +107,7 @@ pub struct Predicted {
 fn unit_of(boots: &[&(String, f64, &Boot)]) -> Unit {
     let unit = boots.first().map_or(Unit::Nanoseconds, |boot| boot.2.timeline.unit);
     let has_waits = boots.iter().any(|boot| boot.2.cost().waited > Ns::ZERO);
-    if unit == Unit::Instructions && has_waits { Unit::GuestTime } else { unit }
+    if has_waits { unit.with_waits() } else { unit }
 }
 
 impl Fit {

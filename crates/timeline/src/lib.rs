@@ -188,12 +188,14 @@ impl Unit {
         }
     }
 
+    /// The unit of instants, and of lengths whose timed waits are not told apart: guest time in place of instructions.
+    pub fn with_waits(self) -> Unit {
+        if self == Unit::Instructions { Unit::GuestTime } else { self }
+    }
+
     /// Formats an instant. In a deterministic boot this is the time on the guest's clock.
     pub fn show_at(self, at: Ns) -> String {
-        match self {
-            Unit::Instructions => Unit::GuestTime.show(at),
-            _ => self.show(at),
-        }
+        self.with_waits().show(at)
     }
 
     /// Appends a length to a text. In instructions, it has no timed waits.

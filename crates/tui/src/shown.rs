@@ -194,5 +194,5 @@ impl<'a> ShownBoot<'a> {
 
 /// The unit of lengths that are shown whole: guest time, if instructions and timed waits are together.
 pub fn one_unit(unit: Unit, waited_ns: i64) -> Unit {
-    if unit == Unit::Instructions && waited_ns > 0 { Unit::GuestTime } else { unit }
+    if waited_ns > 0 { unit.with_waits() } else { unit }
 }

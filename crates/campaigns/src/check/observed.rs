@@ -7,7 +7,6 @@ use crate::up_to::UpTo;
 use anyhow::{Context, bail};
 use benchmark::Measured;
 use benchmark::budgets::{About, Noise, Observed};
-use benchmark::metrics::TIMED_WAITS;
 use evidence::Followed;
 use recording::{GuestSpec, Manifest, OutcomeKind, TimeBase};
 use std::path::{Path, PathBuf};
@@ -110,11 +109,7 @@ fn add(
     let calls = opened.calls.as_ref().filter(|_| observed.noise != Noise::Clock).map(Followed::tree);
     measured.metrics = boot.facts.metrics;
     measured.traced = Some(!boot.timeline.running.is_empty());
-    if boot.timeline.timed_waits.is_some() {
-        let waited = boot.cost().waited;
-        measured.waited_ns = Some(waited.0);
-        measured.metrics.set(TIMED_WAITS, u64::try_from(waited.0).unwrap_or_default());
-    }
+    measured.take_waits(boot.timeline, boot.cost());
     observed.add_recorded(round, (boot.timeline, boot.cost()), &boot.phases, boot.tables(), calls.as_ref(), &measured);
     Ok(())
 }

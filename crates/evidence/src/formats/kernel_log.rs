@@ -148,7 +148,8 @@ pub struct KernelLog {
 }
 
 impl KernelLog {
-    /// The resolution of the kernel's stamps: seconds that `dmesg -T` prints, ticks of an old clock, else what a stamp's digits give.
+    /// The resolution of the kernel's stamps: the seconds that `dmesg -T` prints, or the ticks of an old clock. Other stamps
+    /// have microseconds.
     pub(crate) fn resolution(&self) -> Ns {
         const SECOND: Ns = Ns::from_ms(1000);
         /// The usual lengths of a tick, the longest first.

@@ -306,8 +306,7 @@ fn place(
     match samples {
         None => {
             out.put(" %, from ");
-            let instants = if unit == Unit::Instructions { Unit::GuestTime } else { unit };
-            instants.show_in(frame.start, &mut out.0);
+            unit.with_waits().show_in(frame.start, &mut out.0);
         }
         Some(samples) => {
             let error = (share * (100.0 - share).max(0.0) / samples.max(1.0)).sqrt();
