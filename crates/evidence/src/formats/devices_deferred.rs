@@ -42,13 +42,13 @@ impl DevicesDeferred {
 
 /// True if a line is certainly of this list: it names a supplier.
 pub(crate) fn is_line(line: &[u8]) -> bool {
-    let why = line.iter().position(|&b| b == b'\t').map(|tab| &line[tab + 1..]);
+    let why = memchr::memchr(b'\t', line).map(|tab| &line[tab + 1..]);
     device(line).is_some() && why.is_some_and(|why| memchr::memmem::find(why, b"supplier ").is_some())
 }
 
 /// The device, and the reason or nothing.
 fn device(line: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (device, why) = match line.iter().position(|&b| b == b'\t') {
+    let (device, why) = match memchr::memchr(b'\t', line) {
         Some(tab) => (&line[..tab], &line[tab + 1..]),
         None => (line, &line[line.len()..]),
     };

@@ -145,6 +145,12 @@ pub(crate) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
+/// The start of a line as text. Linux prints at most 1 KiB in a line, and a file without line feeds is one line.
+pub(crate) fn lossy_start(line: &[u8]) -> Cow<'_, str> {
+    const MOST_BYTES: usize = 4096;
+    lossy(&line[..line.len().min(MOST_BYTES)])
+}
+
 /// A symbol as the kernel prints it: `name+0x0/0x10 [module]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Symbol<'a> {

@@ -94,7 +94,7 @@ impl Reader for Files {
         let loggers = Loggers::detect(bytes);
         let lines = || text::Lines::new(bytes).map(|line| loggers.without_stamp(line.bytes));
         let is_of_a_boot = || {
-            let mut lines = lines().map(text::lossy);
+            let mut lines = lines().map(text::lossy_start);
             lines.any(|line| speakers::of(&line).is_some() || lines::speaks(&line))
         };
         let what = match loggers.name() {
@@ -106,7 +106,7 @@ impl Reader for Files {
     }
 
     fn without_times(&self, bytes: &[u8]) -> Option<&'static str> {
-        let lines = || text::Lines::new(bytes).map(|line| text::lossy(line.bytes));
+        let lines = || text::Lines::new(bytes).map(|line| text::lossy_start(line.bytes));
         let other = lines().find_map(|line| other_kernels::without_times(&line));
         other.or_else(|| lines().any(|line| lines::speaks(&line)).then_some(WITHOUT_TIMES))
     }
@@ -117,7 +117,8 @@ impl Reader for Files {
 
     fn next_time(&self, bytes: &[u8]) -> Option<&'static str> {
         let has_initcalls = memchr::memmem::find(bytes, b"initcall ").is_some();
-        let is_linux = text::Lines::new(bytes).any(|line| linux_words::says(&text::lossy(Prefix::strip(line.bytes).1)));
+        let is_linux =
+            text::Lines::new(bytes).any(|line| linux_words::says(&text::lossy_start(Prefix::strip(line.bytes).1)));
         (is_linux && !has_initcalls).then_some(NEXT_TIME)
     }
 
