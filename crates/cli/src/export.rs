@@ -3,13 +3,14 @@
 use crate::otlp::{self, Endpoint};
 use crate::output::{Output, Written, print};
 use crate::up_to::UpToArgs;
-use crate::{Done, findings};
+use crate::{Done, amount, findings};
 use anyhow::{Context, bail};
 use campaigns::files::write_file;
 use campaigns::{benches, opened_boot};
-use report::{Boot, Export, SampleFormat};
+use report::{Boot, Export, SampleFormat, harmless};
 use std::io::{self, IsTerminal, Write, stdout};
 use std::path::PathBuf;
+use timeline::Ns;
 
 /// Write a boot, or a bench, in another tool's format
 #[derive(clap::Args)]
@@ -31,6 +32,15 @@ pub struct Args {
     /// Write the boot path, also where there are samples
     #[arg(long)]
     boot_path: bool,
+    /// For folded and flame-graph: only this phase, by the beginning of its name in `show`
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["after", "before"])]
+    phase: Option<String>,
+    /// For folded and flame-graph: only what came after this time (1.2s)
+    #[arg(long, value_name = "TIME", value_parser = amount::time)]
+    after: Option<Ns>,
+    /// For folded and flame-graph: only what came before this time
+    #[arg(long, value_name = "TIME", value_parser = amount::time)]
+    before: Option<Ns>,
     /// The file to write [default: standard output]
     #[arg(short, long)]
     output: Option<PathBuf>,
@@ -77,6 +87,37 @@ fn format(name: &str) -> Result<Format, String> {
 }
 
 impl Args {
+    /// Applies `--phase`, `--after` and `--before`.
+    fn set_window(&self, boot: &mut Boot) -> anyhow::Result<()> {
+        if self.phase.is_none() && self.after.is_none() && self.before.is_none() {
+            return Ok(());
+        }
+        if !self.to.of_boot.is_some_and(|to| to.has_window()) {
+            bail!(
+                "--phase, --after and --before are for folded and flame-graph, and {} has the whole boot",
+                self.to.name
+            );
+        }
+        if boot.timeline.sampled.is_some() && self.to.of_samples.is_some() && !self.boot_path {
+            bail!("--phase, --after and --before are for the boot path: add --boot-path");
+        }
+        boot.window = match &self.phase {
+            Some(name) => {
+                let phase = boot.phases.iter().find(|phase| phase.name.starts_with(name.as_str()));
+                let Some(phase) = phase else {
+                    let names: Vec<&str> = boot.phases.iter().map(|phase| phase.name.as_str()).collect();
+                    bail!("no phase is called {name}; there are: {}", harmless(&names.join(", ")))
+                };
+                (phase.start, phase.end)
+            }
+            None => (self.after.unwrap_or(Ns::ZERO), self.before.unwrap_or(boot.total).min(boot.total)),
+        };
+        if boot.window.0 >= boot.window.1 {
+            bail!("nothing lies between these times: the boot took {}", boot.timeline.unit.show_at(boot.total));
+        }
+        Ok(())
+    }
+
     /// The output file, if it is not standard output.
     fn file(&self) -> Option<&PathBuf> {
         self.output.as_ref().filter(|path| path.as_os_str() != "-")
@@ -105,6 +146,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if args.to.of_boot.is_some_and(|to| to.has_findings()) {
         boot.findings = Some(findings::most_valuable(&opened, output));
     }
+    args.set_window(&mut boot)?;
     match of_samples(args, &boot)? {
         Some(to) => {
             if args.to.of_boot.is_some() && !boot.path().stretches.is_empty() {

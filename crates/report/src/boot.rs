@@ -14,6 +14,8 @@ pub struct Boot<'a> {
     /// The time from zero to the end mark.
     pub total: Ns,
     pub phases: Vec<Phase>,
+    /// The part of the boot that a format with a window shows, from and to; the whole boot unless set.
+    pub window: (Ns, Ns),
     /// The findings; `None` if no rules ran.
     pub findings: Option<Findings>,
     /// The stays of the boot path: what the boot waited for at each instant, in as few pieces as possible.
@@ -43,6 +45,7 @@ impl<'a> Boot<'a> {
             timeline,
             facts,
             total: analysis::total(timeline),
+            window: (Ns::ZERO, analysis::total(timeline)),
             phases: analysis::phases(timeline),
             findings: None,
             stays: Stays::new(timeline),

@@ -39,6 +39,12 @@ impl Slice {
         Slice { start: from, end: row.end, label: Label::Span(row.name, row.detail), kind: Some(row.kind) }
     }
 
+    /// The part between two instants; `None` if it has no length.
+    pub fn within(self, (from, to): (Ns, Ns)) -> Option<Slice> {
+        let part = Slice { start: self.start.max(from), end: self.end.min(to), ..self };
+        (part.end > part.start).then_some(part)
+    }
+
     /// True if a slice that starts later or at the same time lies within this one. As in the timeline, an empty slice
     /// at the very end does.
     pub fn holds(&self, later: &Slice) -> bool {
@@ -178,7 +184,8 @@ impl Boot<'_> {
         lanes
     }
 
-    fn lane_name(&self, track: TrackId) -> String {
+    /// A track's name, a thread's with its number. It is harmless.
+    pub(crate) fn lane_name(&self, track: TrackId) -> String {
         let t = self.timeline.tracks.get(track);
         let name = harmless(self.track_name(track));
         // Process and thread numbers are small; a larger id is an address.

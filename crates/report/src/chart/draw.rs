@@ -38,8 +38,18 @@ pub(crate) struct Heading {
     pub warnings: Vec<String>,
     /// The label of the control that shows the whole chart again.
     pub whole: &'static str,
-    /// The effective number of samples, for a chart of samples. Shares then have an error, and positions mean nothing.
-    pub effective_samples: Option<f64>,
+    pub positions: Positions,
+}
+
+/// The meaning of a frame's position from left to right.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Positions {
+    /// Its start.
+    Time,
+    /// None: equal stacks are one frame, in the order of their names.
+    Merged,
+    /// None, for samples. Shares have an error, by the effective number of samples.
+    Sampled { effective: f64 },
 }
 
 impl Heading {
@@ -54,7 +64,7 @@ impl Heading {
             ),
             warnings: crate::export::warnings(boot).collect(),
             whole: "whole boot",
-            effective_samples: None,
+            positions: Positions::Time,
         }
     }
 }
@@ -81,7 +91,7 @@ pub(crate) fn alone(boot: &Boot, layout: &Layout, heading: &Heading, out: &mut d
         heading.whole,
         2.0 * LINE
     )?;
-    frames(boot, layout, heading.effective_samples, top, out)?;
+    frames(boot, layout, heading.positions, top, out)?;
     // The script cannot contain `]]>`; a test checks that.
     writeln!(out, "<script><![CDATA[\n{SCRIPT}\nstandAlone(document.documentElement);\n]]></script>\n</svg>")
 }
@@ -98,12 +108,12 @@ fn open(boot: &Boot, layout: &Layout, top: f64, out: &mut dyn Write) -> io::Resu
     )
 }
 
-fn frames(boot: &Boot, layout: &Layout, samples: Option<f64>, top: f64, out: &mut dyn Write) -> io::Result<()> {
+fn frames(boot: &Boot, layout: &Layout, positions: Positions, top: f64, out: &mut dyn Write) -> io::Result<()> {
     axis(boot, top, top + AXIS + ROW * f64::from(layout.rows()), out)?;
     let shortest = boot.timeline.unit.show_at(layout.shortest);
     let names = HashMap::with_capacity(layout.frames.len());
     let rows = (0..layout.rows()).map(|row| Row::at(top + AXIS + ROW * f64::from(row))).collect();
-    let mut pen = Pen { boot, samples, shortest, rows, names, text: Text::default() };
+    let mut pen = Pen { boot, positions, shortest, rows, names, text: Text::default() };
     writeln!(out, "<g class=\"frames\">")?;
     for frame in &layout.frames {
         out.write_all(pen.frame(frame).as_bytes())?;
@@ -208,8 +218,7 @@ fn swatch(slice: &Slice) -> (Option<&'static str>, &'static str) {
 /// Writes frames. The text and colour of each name are computed once.
 struct Pen<'a> {
     boot: &'a Boot<'a>,
-    /// The effective number of samples, if shares are sampled.
-    samples: Option<f64>,
+    positions: Positions,
     /// The length below which slices are drawn together, as text.
     shortest: String,
     rows: Vec<Row>,
@@ -274,17 +283,17 @@ impl Pen<'_> {
             What::Together(_) => (232, 230, 226),
         };
         self.text.0.clear();
-        place(&mut self.text, self.boot, self.samples, frame, name, colour, &self.rows[frame.depth as usize]);
+        place(&mut self.text, self.boot, self.positions, frame, name, colour, &self.rows[frame.depth as usize]);
         &self.text.0
     }
 }
 
-/// Writes one frame: a tooltip with its name, length, share and start, and as much of the name as fits. A sampled share
-/// has its error instead of a start.
+/// Writes one frame: a tooltip with its name, length and share, and as much of the name as fits. The tooltip also has the
+/// start, where positions are times, and the error of a sampled share.
 fn place(
     out: &mut Text,
     boot: &Boot,
-    samples: Option<f64>,
+    positions: Positions,
     frame: &Frame,
     name: &Name,
     (r, g, b): (u8, u8, u8),
@@ -297,19 +306,20 @@ fn place(
     out.put("<g data-at=\"").integer(frame.start.0).put("\" data-for=\"").integer(length.0);
     out.put("\"><title>").put(&name.escaped).put("\n");
     match unit {
-        Unit::Instructions if samples.is_none() => {
+        Unit::Instructions if positions == Positions::Time => {
             out.put(&unit.show_cost(timeline.cost(frame.start, frame.end)));
         }
         _ => unit.show_in(length, &mut out.0),
     }
     out.put(", ").hundredths(share);
-    match samples {
-        None => {
+    match positions {
+        Positions::Time => {
             out.put(" %, from ");
             unit.with_waits().show_in(frame.start, &mut out.0);
         }
-        Some(samples) => {
-            let error = (share * (100.0 - share).max(0.0) / samples.max(1.0)).sqrt();
+        Positions::Merged => drop(out.put(" %")),
+        Positions::Sampled { effective } => {
+            let error = (share * (100.0 - share).max(0.0) / effective.max(1.0)).sqrt();
             out.put(" % ±").hundredths(error).put(", sampled");
         }
     }

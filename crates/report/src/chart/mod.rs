@@ -7,7 +7,7 @@
 
 mod draw;
 
-pub(crate) use draw::{AXIS, CHARACTER, Heading, LINE, MARGIN, ROW, WIDTH, alone, axis, plain_frames, x};
+pub(crate) use draw::{AXIS, CHARACTER, Heading, LINE, MARGIN, Positions, ROW, WIDTH, alone, axis, plain_frames, x};
 
 use crate::Boot;
 use crate::lanes::Slice;

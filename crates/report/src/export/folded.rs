@@ -1,4 +1,4 @@
-//! Folded stacks: `frame;frame;frame nanoseconds`, a line per stack, in the order of first appearance.
+//! Folded stacks: `frame;frame;frame nanoseconds`, a line per stack, in the order in which the boot enters them.
 //!
 //! With a call trace, the stacks also have the calls that are too short to be spans. The format has these rules: `;`
 //! separates frames, the last word is the number, a number before it would count as a second one, and a line that
@@ -36,54 +36,65 @@ impl Export for Folded {
         }
     }
 
+    fn has_window(&self) -> bool {
+        !self.all_threads
+    }
+
     fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()> {
         // The brackets keep a comment from ending in a number.
         super::warnings(boot).try_for_each(|warning| writeln!(out, "# (warning: {warning})"))?;
-        let mut names = Names::new(boot);
         if !self.all_threads {
-            return match Spread::new(boot.timeline) {
-                Some(spread) => sums(boot, &spread, out),
-                None => {
-                    let mut folded = Sums::default();
-                    fold("", boot.path_slices().into_iter(), &mut names, &mut folded);
-                    folded.write(out)
-                }
-            };
+            return of_boot_path(boot).write(out);
         }
-        let mut folded = Sums::default();
+        let mut stacks = Stacks::new(boot);
         for lane in boot.lanes().iter().filter(|l| matches!(l.group, Group::Threads | Group::Machine)) {
-            fold(&frame(&lane.name), lane.slices(), &mut names, &mut folded);
+            if let Some(track) = lane.track {
+                let bottom = stacks.with_track(track);
+                stacks.fold(bottom, lane.slices());
+            }
         }
-        folded.write(out)
+        stacks.write(out)
     }
 }
 
-/// Writes the boot path with every recorded call: a line per stack, in the order in which spans first show them.
-fn sums(boot: &Boot, spread: &Spread, out: &mut dyn Write) -> io::Result<()> {
+/// The stacks of the boot path in the boot's window. With a call trace, they have every recorded call.
+pub(super) fn of_boot_path<'a>(boot: &'a Boot<'a>) -> Stacks<'a> {
     let mut stacks = Stacks::new(boot);
-    let mut open = Open::new(boot.path_slices());
-    // Sorted, so that each run writes the same lines for a boot.
-    let mut to_share: BTreeMap<(NodeId, (u32, TrackId)), Ns> = BTreeMap::new();
-    for stretch in &boot.path().stretches {
-        let stack = open.at(stretch.from).iter().fold(Stacks::EMPTY, |stack, slice| stacks.with(stack, slice.label));
-        let owner = stretch.owner();
-        let ran = matches!(stretch.kind, StretchKind::Running | StretchKind::Runqueue);
-        match Some(owner).filter(|_| ran).and_then(|owner| spread.path(owner)) {
-            Some(path) => *to_share.entry((path, (stack, owner.track))).or_default() += stretch.length(),
-            None => stacks.add(stack, stretch.length()),
+    match Spread::new(boot.timeline) {
+        Some(spread) => stacks.add_calls(&spread),
+        None => {
+            let slices = boot.path_slices().into_iter();
+            stacks.fold(Stacks::EMPTY, slices.filter_map(|slice| slice.within(boot.window)));
         }
     }
-    spread.share(to_share, &mut stacks);
-    stacks.write(out)
+    stacks
 }
 
 /// Stacks, each one frame on top of another, and the time that each was the running stack.
-struct Stacks<'a> {
+pub(super) struct Stacks<'a> {
     boot: &'a Boot<'a>,
-    numbers: HashMap<(u32, Label), u32>,
-    frames: Vec<(u32, Label)>,
-    time: Vec<Ns>,
+    numbers: HashMap<(u32, Frame), u32>,
+    stacks: Vec<Stack>,
     initcall: NameId,
+}
+
+/// The top of a stack, and the time that it was the running one.
+struct Stack {
+    below: u32,
+    top: Frame,
+    /// The number of frames, up to one more than [`MAX_FRAMES`].
+    depth: usize,
+    time: Ns,
+}
+
+/// What a stack is made of.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Frame {
+    Label(Label),
+    /// A track by its name and number.
+    Track(TrackId),
+    /// All frames that are deeper than [`MAX_FRAMES`].
+    Deeper,
 }
 
 impl<'a> Stacks<'a> {
@@ -91,37 +102,114 @@ impl<'a> Stacks<'a> {
 
     fn new(boot: &'a Boot<'a>) -> Self {
         let initcall = boot.timeline.names.find("initcall").unwrap_or_default();
-        let bottom = (Self::EMPTY, Label::Wait);
-        Stacks { boot, numbers: HashMap::new(), frames: vec![bottom], time: vec![Ns::ZERO], initcall }
+        let empty = Stack { below: Self::EMPTY, top: Frame::Deeper, depth: 0, time: Ns::ZERO };
+        Stacks { boot, numbers: HashMap::new(), stacks: vec![empty], initcall }
+    }
+
+    /// The stack of a track's name alone. It does not count as a frame.
+    fn with_track(&mut self, track: TrackId) -> u32 {
+        self.on(Self::EMPTY, Frame::Track(track), 0)
     }
 
     fn with(&mut self, stack: u32, label: Label) -> u32 {
-        *self.numbers.entry((stack, label)).or_insert_with(|| {
-            self.frames.push((stack, label));
-            self.time.push(Ns::ZERO);
-            timeline::number(self.frames.len() - 1)
+        let depth = self.stacks[stack as usize].depth + 1;
+        match depth {
+            ..=MAX_FRAMES => self.on(stack, Frame::Label(label), depth),
+            DEEPER => self.on(stack, Frame::Deeper, depth),
+            _ => stack,
+        }
+    }
+
+    fn on(&mut self, below: u32, top: Frame, depth: usize) -> u32 {
+        *self.numbers.entry((below, top)).or_insert_with(|| {
+            self.stacks.push(Stack { below, top, depth, time: Ns::ZERO });
+            timeline::number(self.stacks.len() - 1)
         })
     }
 
     fn add(&mut self, stack: u32, length: Ns) {
-        self.time[stack as usize] += length;
+        self.stacks[stack as usize].time += length;
     }
 
+    /// Adds the stacks of nested slices on top of `bottom`, but not `bottom` alone.
+    fn fold(&mut self, bottom: u32, slices: impl Iterator<Item = Slice>) {
+        let mut open: Vec<u32> = Vec::new();
+        let mut since = Ns::ZERO;
+        let done = edges(slices, |edge| {
+            let at = edge.at();
+            if let Some(&running) = open.last().filter(|_| at > since) {
+                self.add(running, at - since);
+            }
+            since = at;
+            match edge {
+                Edge::Begin(slice) => {
+                    let below = open.last().copied().unwrap_or(bottom);
+                    open.push(self.with(below, slice.label));
+                }
+                Edge::End(_) => drop(open.pop()),
+            }
+            Ok(())
+        });
+        done.unwrap_or_else(|never: std::convert::Infallible| match never {});
+    }
+
+    /// Adds the boot path with every recorded call.
+    fn add_calls(&mut self, spread: &Spread) {
+        let mut open = Open::new(self.boot.path_slices());
+        // Sorted, so that each run writes the same lines for a boot.
+        let mut to_share: BTreeMap<(NodeId, (u32, TrackId)), Ns> = BTreeMap::new();
+        for stretch in &self.boot.path().stretches {
+            let (from, to) = self.boot.window;
+            let length = stretch.to.min(to) - stretch.from.max(from);
+            if length <= Ns::ZERO {
+                continue;
+            }
+            let stack = open.at(stretch.from).iter().fold(Self::EMPTY, |stack, slice| self.with(stack, slice.label));
+            let owner = stretch.owner();
+            let ran = matches!(stretch.kind, StretchKind::Running | StretchKind::Runqueue);
+            match Some(owner).filter(|_| ran).and_then(|owner| spread.path(owner)) {
+                Some(path) => *to_share.entry((path, (stack, owner.track))).or_default() += length,
+                None => self.add(stack, length),
+            }
+        }
+        spread.share(to_share, self);
+    }
+
+    /// The frames of each stack that ran, outermost first, and its time.
+    pub(super) fn running(&self) -> impl Iterator<Item = (Vec<Frame>, Ns)> {
+        (1..self.stacks.len()).filter(|&number| self.stacks[number].time > Ns::ZERO).map(|number| {
+            let below = |&number: &usize| Some(self.stacks[number].below as usize).filter(|&below| below != 0);
+            let up = std::iter::successors(Some(number), below);
+            let mut frames: Vec<Frame> = up.map(|number| self.stacks[number].top).collect();
+            frames.reverse();
+            (frames, self.stacks[number].time)
+        })
+    }
+
+    /// Writes a line for each text of a stack.
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut names = Names::new(self.boot);
-        for (i, time) in self.time.iter().enumerate().filter(|(_, time)| **time > Ns::ZERO) {
-            let up = |&at: &u32| Some(self.frames[at as usize].0).filter(|&below| below != Self::EMPTY);
-            let mut labels: Vec<Label> =
-                std::iter::successors(Some(timeline::number(i)), up).map(|at| self.frames[at as usize].1).collect();
-            labels.reverse();
-            for (i, label) in labels.iter().take(MAX_FRAMES).enumerate() {
-                write!(out, "{}{}", if i == 0 { "" } else { ";" }, names.text(*label))?;
+        let mut places: HashMap<String, usize> = HashMap::new();
+        let mut lines: Vec<(String, Ns)> = Vec::new();
+        for (frames, length) in self.running() {
+            let mut line = String::new();
+            for (i, &frame) in frames.iter().enumerate() {
+                line.push_str(if i == 0 { "" } else { ";" });
+                line.push_str(names.text(frame));
             }
-            writeln!(out, "{} {}", if labels.len() > MAX_FRAMES { ";(deeper)" } else { "" }, time.0)?;
+            match places.get(&line) {
+                Some(&place) => lines[place].1 += length,
+                None => {
+                    places.insert(line.clone(), lines.len());
+                    lines.push((line, length));
+                }
+            }
         }
-        Ok(())
+        lines.iter().try_for_each(|(line, length)| writeln!(out, "{line} {}", length.0))
     }
 }
+
+const DEEPER: usize = MAX_FRAMES + 1;
 
 impl Follow for Stacks<'_> {
     type Key = (u32, TrackId);
@@ -144,66 +232,10 @@ impl Follow for Stacks<'_> {
     }
 }
 
-/// The text of each stack once, with the time that it was the running stack.
-#[derive(Default)]
-struct Sums {
-    places: HashMap<String, usize>,
-    stacks: Vec<(String, Ns)>,
-}
-
-impl Sums {
-    fn add(&mut self, stack: &str, length: Ns) {
-        let place = self.places.get(stack).copied().unwrap_or_else(|| {
-            self.places.insert(stack.to_owned(), self.stacks.len());
-            self.stacks.push((stack.to_owned(), Ns::ZERO));
-            self.stacks.len() - 1
-        });
-        self.stacks[place].1 += length;
-    }
-
-    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        let lasting = self.stacks.iter().filter(|(_, length)| *length > Ns::ZERO);
-        lasting.into_iter().try_for_each(|(stack, length)| writeln!(out, "{stack} {}", length.0))
-    }
-}
-
-/// Adds the stacks of nested slices on top of `bottom`, but not `bottom` alone.
-fn fold(bottom: &str, slices: impl Iterator<Item = Slice>, names: &mut Names, folded: &mut Sums) {
-    let mut stack = bottom.to_owned();
-    let mut ends: Vec<usize> = Vec::new();
-    let mut since = Ns::ZERO;
-    let done = edges(slices, |edge| {
-        let at = edge.at();
-        if at > since && !ends.is_empty() {
-            folded.add(&stack, at - since);
-        }
-        since = at;
-        match edge {
-            Edge::Begin(slice) => {
-                ends.push(stack.len());
-                let frame = match ends.len() {
-                    ..=MAX_FRAMES => names.text(slice.label),
-                    DEEPER => "(deeper)",
-                    _ => return Ok(()),
-                };
-                if !stack.is_empty() {
-                    stack.push(';');
-                }
-                stack.push_str(frame);
-            }
-            Edge::End(_) => stack.truncate(ends.pop().unwrap_or_default()),
-        }
-        Ok(())
-    });
-    done.unwrap_or_else(|never: std::convert::Infallible| match never {});
-}
-
-const DEEPER: usize = MAX_FRAMES + 1;
-
 /// The text of each frame, computed once.
 struct Names<'a> {
     boot: &'a Boot<'a>,
-    texts: HashMap<Label, String>,
+    texts: HashMap<Frame, String>,
 }
 
 impl<'a> Names<'a> {
@@ -211,10 +243,17 @@ impl<'a> Names<'a> {
         Names { boot, texts: HashMap::new() }
     }
 
-    fn text(&mut self, label: Label) -> &str {
-        self.texts.entry(label).or_insert_with(|| frame(&self.boot.text(label)))
+    fn text(&mut self, of: Frame) -> &str {
+        self.texts.entry(of).or_insert_with(|| match of {
+            Frame::Label(label) => frame(&self.boot.text(label)),
+            Frame::Track(track) => frame(&self.boot.lane_name(track)),
+            Frame::Deeper => DEEPER_FRAMES.to_owned(),
+        })
     }
 }
+
+/// The text of the frame that stands for deeper ones.
+pub(super) const DEEPER_FRAMES: &str = "(deeper)";
 
 /// Harmless text as a frame of a folded stack.
 pub(super) fn frame(text: &str) -> String {

@@ -6,6 +6,7 @@
 
 mod chrome;
 pub(crate) mod csv;
+mod flame_graph;
 mod folded;
 mod json;
 mod otlp;
@@ -41,10 +42,14 @@ pub trait Export: Sync {
     fn has_findings(&self) -> bool {
         false
     }
+    /// True if it can show a part of the boot, [`Boot::window`].
+    fn has_window(&self) -> bool {
+        false
+    }
     /// Writes the boot. `out` should be buffered.
     ///
     /// # Errors
-    /// If `out` cannot be written; for `svg`, also if the boot has no path; for `processes-svg`, if it has no
+    /// If `out` cannot be written; for `svg` and `flame-graph`, also if the boot has no path; for `processes-svg`, if it has no
     /// processes.
     fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()>;
 }
@@ -60,13 +65,14 @@ pub(crate) fn warnings(boot: &Boot) -> impl Iterator<Item = String> {
 }
 
 /// Every format that `--to` offers.
-pub const FORMATS: [&dyn Export; 12] = [
+pub const FORMATS: [&dyn Export; 13] = [
     &perfetto::Perfetto,
     &speedscope::Speedscope,
     &chrome::Chrome,
     &folded::Folded { all_threads: false },
     &folded::Folded { all_threads: true },
     &svg::Svg,
+    &flame_graph::FlameGraph,
     &processes_svg::ProcessesSvg,
     &csv::Spans,
     &csv::Where,

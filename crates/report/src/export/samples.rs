@@ -5,9 +5,10 @@
 //! sampled, and their error.
 
 use super::MAX_FRAMES;
-use super::folded::frame;
-use crate::chart::{self, Layout};
-use crate::lanes::{Label, Slice};
+use super::flame_graph::merged;
+use super::folded::{DEEPER_FRAMES, frame};
+use crate::chart::{self, Layout, Positions};
+use crate::lanes::Label;
 use crate::text::counted;
 use crate::{Boot, harmless};
 use std::collections::BTreeMap;
@@ -157,7 +158,7 @@ fn stacks(event: &SampledEvent) -> BTreeMap<Vec<NameId>, u128> {
 fn folded(event: &SampledEvent, names: &Names, out: &mut dyn Write) -> io::Result<()> {
     let mut lines: BTreeMap<String, u128> = BTreeMap::new();
     for (stack, weight) in stacks(event) {
-        let deeper = (stack.len() > MAX_FRAMES).then(|| "(deeper)".to_owned());
+        let deeper = (stack.len() > MAX_FRAMES).then(|| DEEPER_FRAMES.to_owned());
         let shown = stack.iter().take(MAX_FRAMES).map(|&name| frame(&harmless(names.get(name))));
         let line: Vec<String> = shown.chain(deeper).collect();
         *lines.entry(line.join(";")).or_default() += weight;
@@ -173,10 +174,16 @@ fn flame_graph(boot: &Boot, event: &SampledEvent, left_out: usize, out: &mut dyn
     let title = format!("Sampled: {}, {} {}", names.get(event.name), boot.facts.subject.os, boot.facts.subject.kernel);
     let unit =
         if COUNT_TIME.contains(&names.get(event.name)) && event.has_periods { Unit::Nanoseconds } else { Unit::Count };
-    let deeper = names.intern("(deeper)");
+    let deeper = names.intern(DEEPER_FRAMES);
     // The weights are shifted so that their sum fits in the 63 bits of a length.
     let shift = (128 - event.all.weight.leading_zeros()).saturating_sub(62);
-    let (slices, total) = slices(stacks(event), deeper, &names, shift);
+    let stacks = stacks(event).into_iter().map(|(mut stack, weight)| {
+        if let Some(frame) = stack.get_mut(MAX_FRAMES) {
+            *frame = deeper;
+        }
+        (stack, Ns(i64::try_from(weight >> shift).unwrap_or(i64::MAX)))
+    });
+    let (slices, total) = merged(stacks, |name| names.get(name), |name| Label::Span(name, NameId::EMPTY));
     let end = Some(End { at: total, error: Ns::ZERO, track: None, evidence: EndEvidence::LastSample });
     let timeline = Timeline { names, unit, end, ..Timeline::new(TimeBase::Evidence) };
     let graph = Boot::new(&timeline, boot.facts);
@@ -185,39 +192,10 @@ fn flame_graph(boot: &Boot, event: &SampledEvent, left_out: usize, out: &mut dyn
         about,
         whole: "all samples",
         warnings: super::warnings(boot).collect(),
-        effective_samples: Some(event.effective_samples()),
+        positions: Positions::Sampled { effective: event.effective_samples() },
     };
     chart::alone(&graph, &Layout::of_slices(slices), &heading, out)
 }
 
 /// Events whose periods are nanoseconds.
 const COUNT_TIME: [&str; 5] = ["nmi", "cpu-clock", "task-clock", "cpu-clock:pppH", "task-clock:pppH"];
-
-/// A frame for each function under each caller, callers first and neighbours by name.
-fn slices(stacks: BTreeMap<Vec<NameId>, u128>, deeper: NameId, names: &Names, shift: u32) -> (Vec<Slice>, Ns) {
-    let mut by_name: Vec<(Vec<NameId>, u128)> = stacks.into_iter().collect();
-    for (stack, _) in &mut by_name {
-        if stack.len() > MAX_FRAMES {
-            stack[MAX_FRAMES] = deeper;
-        }
-    }
-    by_name.sort_by(|(a, _), (b, _)| {
-        let texts = |stack: &Vec<NameId>| stack.iter().map(|&name| names.get(name)).collect::<Vec<_>>();
-        texts(a).cmp(&texts(b))
-    });
-    let mut slices: Vec<Slice> = Vec::new();
-    let mut open: Vec<(NameId, usize)> = Vec::new();
-    let mut at = Ns::ZERO;
-    for (stack, weight) in by_name {
-        let common = open.iter().zip(&stack).take_while(|((open, _), name)| open == *name).count();
-        open.truncate(common);
-        let end = at + Ns(i64::try_from(weight >> shift).unwrap_or(i64::MAX));
-        for &name in &stack[common..] {
-            open.push((name, slices.len()));
-            slices.push(Slice { start: at, end, label: Label::Span(name, NameId::EMPTY), kind: None });
-        }
-        open.iter().for_each(|&(_, slice)| slices[slice].end = end);
-        at = end;
-    }
-    (slices, at)
-}

@@ -22,11 +22,14 @@ impl Export for Svg {
     }
 
     fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()> {
-        let layout = Layout::of(boot).ok_or_else(|| {
-            let why = "there is no boot path to draw, because no evidence says which thread reached the end mark: record \
-                       or import a trace with scheduler events, or a log with initcall_debug";
-            io::Error::new(io::ErrorKind::InvalidData, why)
-        })?;
+        let layout = Layout::of(boot).ok_or_else(no_path)?;
         chart::alone(boot, &layout, &chart::Heading::of_boot_path(boot), out)
     }
+}
+
+/// The refusal to draw a boot without a path.
+pub(super) fn no_path() -> io::Error {
+    let why = "there is no boot path to draw, because no evidence says which thread reached the end mark: record or \
+               import a trace with scheduler events, or a log with initcall_debug";
+    io::Error::new(io::ErrorKind::InvalidData, why)
 }

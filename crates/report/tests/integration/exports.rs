@@ -145,6 +145,44 @@ fn the_chart_runs_left_to_right_and_draws_everything_of_a_small_boot() {
     });
 }
 
+/// The frames of a chart: name and length in nanoseconds.
+fn frames(svg: &str) -> Vec<(&str, i64)> {
+    let after = |g: &str, mark: &str| g.find(mark).map(|at| at + mark.len());
+    svg.split("<g ")
+        .filter_map(|g| {
+            let length = g[after(g, "data-for=\"")?..].split('"').next()?.parse().ok()?;
+            Some((g[after(g, "<title>")?..].split('\n').next()?, length))
+        })
+        .collect()
+}
+
+#[test]
+fn a_flame_graph_has_one_frame_for_equal_stacks() {
+    let mut timeline = Timeline::new(TimeBase::Host);
+    let mut name = |text: &str| timeline.names.intern(text);
+    let (init, probe, read) = (name("init"), name("probe"), name("read"));
+    let track = timeline.tracks.add(init, TrackKind::Thread, 1);
+    for (name, start, end) in [(probe, 0, 40), (read, 10, 20), (read, 30, 35), (probe, 50, 100), (read, 60, 90)] {
+        let (start, end) = (Ns(start), Ns(end));
+        timeline.spans.push(SpanRow { name, detail: NameId::EMPTY, start, end, track, kind: SpanKind::Call }, None);
+    }
+    let evidence = EndEvidence::Asked(init);
+    timeline.end = Some(End { at: Ns(100), error: Ns::ZERO, track: Some(track), evidence });
+    timeline.finalize(Ns::ZERO);
+    let facts = Facts::default();
+    let mut boot = Boot::new(&timeline, &facts);
+    let graph = export(&boot, "flame-graph");
+    assert_eq!(frames(&graph), [("init", 100), ("probe", 90), ("read", 45)]);
+    assert!(graph.contains("100 ns, equal stacks merged") && !graph.contains(", from "), "{graph}");
+    assert_eq!(frames(&export(&boot, "svg")).len(), 6, "a chart has each call");
+
+    boot.window = (Ns(15), Ns(65));
+    let graph = export(&boot, "flame-graph");
+    assert_eq!(frames(&graph), [("init", 50), ("probe", 40), ("read", 15)]);
+    assert!(graph.contains("50 ns from 15 ns to 65 ns, equal stacks merged"), "{graph}");
+    assert_eq!(export(&boot, "folded"), "init 10\ninit;probe 25\ninit;probe;read 15\n");
+}
+
 #[test]
 fn an_interrupt_lies_on_the_thread_that_it_interrupted() {
     let mut timeline = Timeline::new(TimeBase::GuestVirtual);
@@ -316,7 +354,7 @@ fn an_empty_boot_can_be_exported() {
     let boot = Boot::new(&timeline, &facts);
     for format in FORMATS {
         let result = format.write(&boot, &mut Vec::new());
-        let needs = ["svg", "processes-svg"].contains(&format.name());
+        let needs = ["svg", "flame-graph", "processes-svg"].contains(&format.name());
         assert_eq!(result.is_err(), needs, "{}", format.name());
     }
     assert_speedscope(&export(&boot, "speedscope"));
@@ -590,6 +628,10 @@ proptest! {
         let path: Ns = boot.path().stretches.iter().map(|s| s.length()).sum();
         prop_assert_eq!(folded_sum(&export(&boot, "folded")), path.0);
         folded_sum(&export(&boot, "folded-all-threads"));
+        if path > Ns::ZERO {
+            let graph = export(&boot, "flame-graph");
+            prop_assert!(graph.contains(&format!("data-total=\"{}\"", path.0)), "another total");
+        }
         prop_assert_eq!(export(&boot, "csv").lines().count(), timeline.spans.len() + 1);
         prop_assert_eq!(column(&export(&boot, "csv"), "detail").len(), timeline.spans.len());
         serde_json::from_str::<Value>(&export(&boot, "json")).unwrap();

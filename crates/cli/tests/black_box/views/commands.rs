@@ -8,7 +8,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 const COMMANDS: [&str; 7] = ["record", "show", "report", "export", "diff", "import", "pack"];
-const FORMATS: [&str; 8] = ["perfetto", "speedscope", "chrome", "folded", "svg", "csv", "csv-where", "json"];
+const FORMATS: [&str; 9] =
+    ["perfetto", "speedscope", "chrome", "folded", "svg", "flame-graph", "csv", "csv-where", "json"];
 
 #[test]
 fn help_names_every_command_and_what_exit_statuses_mean() {
@@ -300,6 +301,26 @@ fn a_terminal_is_not_overrun_and_a_pipe_gets_all_of_it() {
         refused.text()
     );
     run(&mut to("folded")).exits(0);
+}
+
+#[test]
+fn a_part_of_a_boot_is_exported_by_phase_or_times() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = imported(&fixture("log/linux-6.1-serial.log"), &folder.path().join("a"));
+    let export = |to: &str, part: &[&str]| run(bootscope("export").arg(&recording).args(["--to", to]).args(part));
+    let sum_ns = |part: &[&str]| -> i64 {
+        let folded = export("folded", part).exits(0);
+        folded.text().lines().map(|line| line.rsplit(' ').next().unwrap().parse::<i64>().unwrap()).sum()
+    };
+    let phases = shown(&recording)["phases"].clone();
+    let early_ns = ns(&phases[0]["end_ns"]) - ns(&phases[0]["start_ns"]);
+    assert_eq!(sum_ns(&["--phase", "early"]), early_ns);
+    assert_eq!(sum_ns(&["--before", "100ms"]), 100_000_000);
+    assert_eq!(sum_ns(&["--phase", "early"]) + sum_ns(&["--phase", "initcalls"]), sum_ns(&[]));
+    export("folded", &["--phase", "x"]).refuses(&["no phase is called x", "early kernel, initcalls"]);
+    export("csv", &["--after", "1s"]).refuses(&["folded and flame-graph", "csv has the whole boot"]);
+    export("folded", &["--after", "100s"]).refuses(&["nothing lies between", "the boot took 2.04 s"]);
+    assert!(export("flame-graph", &["--after", "1s"]).exits(0).text().contains("from 1.00 s to 2.04 s"));
 }
 
 #[test]
