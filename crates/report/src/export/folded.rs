@@ -87,7 +87,7 @@ struct Stack {
     time: Ns,
 }
 
-/// What a stack is made of.
+/// A call, a thread or a wait in a stack.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Frame {
     Label(Label),
