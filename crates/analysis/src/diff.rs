@@ -234,7 +234,10 @@ fn match_functions<'a>(old: &mut Tree<'a>, new: &mut Tree<'a>) -> (HashMap<Strin
     old.rename(&renamed);
     let inlined: HashMap<String, String> =
         inlined.iter().map(|(function, into)| (name(function), name(into))).collect();
-    [old, new].into_iter().for_each(|tree| tree.inlined = inlined.keys().cloned().collect());
+    for tree in [old, new] {
+        let trampolines = tree.names.iter().filter(|name| function_names::is_trampoline(name));
+        tree.inlined = inlined.keys().chain(trampolines).cloned().collect();
+    }
     (renamed.into_iter().map(|(from, to)| (to, from)).collect(), inlined)
 }
 
@@ -291,7 +294,8 @@ struct Tree<'a> {
     on_path: Vec<Ns>,
     /// The name of each path's function.
     names: Vec<String>,
-    /// Functions that the other boot has inlined in their callers. Their paths are compared as part of the callers'.
+    /// Functions that the other boot has inlined in their callers, and trampolines. Their paths are compared as part of
+    /// the callers'.
     inlined: HashSet<String>,
 }
 
@@ -470,5 +474,19 @@ mod tests {
         // Its path is part of the caller's: together they took 55.
         let [path] = &diff.paths[..] else { panic!("{:?}", diff.paths) };
         assert_eq!((diff.path(path).next(), path.own()), (Some("f"), Ns(5)));
+    }
+    #[test]
+    fn paths_are_the_same_through_other_trampolines() {
+        let before = boot(&[("s", 0, 0), ("s/ret_from_fork", 1, 5), ("s/ret_from_fork/f", 1, 50)]);
+        let after = boot(&[
+            ("s", 0, 0),
+            ("s/ret_from_fork_asm", 1, 3),
+            ("s/ret_from_fork_asm/ret_from_fork", 1, 4),
+            ("s/ret_from_fork_asm/ret_from_fork/f", 1, 90),
+        ]);
+        let diff = compare(&before, &after);
+        let paths: Vec<(Vec<&str>, Ns)> =
+            diff.paths.iter().map(|change| (diff.path(change).collect(), change.own())).collect();
+        assert_eq!(paths, [(vec!["f", "s"], Ns(40)), (vec!["s"], Ns(2))]);
     }
 }

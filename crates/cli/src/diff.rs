@@ -10,7 +10,7 @@ use campaigns::opened_boot::{self, OpenedBoot};
 use campaigns::repeat::Repeated;
 use machine::RecordOptions;
 use recording::{Difference, GuestSpec, OutcomeKind};
-use report::Diff;
+use report::{Diff, Direction};
 use std::path::{Path, PathBuf};
 use timeline::Unit;
 
@@ -35,6 +35,12 @@ pub struct Args {
     trust_recording: bool,
     #[command(flatten)]
     up_to: UpToArgs,
+    /// List only what became slower, or only what became faster; the rest is one row of each table
+    #[arg(long, value_name = "DIRECTION")]
+    only: Option<Only>,
+    /// Call the two boots so, in place of their paths
+    #[arg(long, num_args = 2, value_names = ["BEFORE", "AFTER"])]
+    names: Option<Vec<String>>,
     /// List at most this many rows of each table
     #[arg(long, value_name = "ROWS", default_value_t = 20)]
     top: usize,
@@ -51,6 +57,12 @@ The greatest effect on the boot path comes first. `boot path` is the change of
 the boot path in the function itself, `self` adds the change off the path, and
 `total` adds the functions it called.";
 
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Only {
+    Slower,
+    Faster,
+}
+
 /// Runs the command.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let [before, after] = [
@@ -62,7 +74,11 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
             "the times of one recording are in ticks, and nobody knows how long one is: import it with --tsc-frequency"
         );
     }
-    let names = [&args.before, &args.after].map(|path| path.display().to_string());
+    let paths = [&args.before, &args.after].map(|path| path.display().to_string());
+    let names = match args.names.as_deref() {
+        Some([before, after]) => [before.clone(), after.clone()],
+        _ => paths,
+    };
     let diff = match args.dither {
         None => between((&names[0], &before), (&names[1], &after))?,
         Some(boots) => {
@@ -77,8 +93,13 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
             first.dithered(&of_before, &of_after)
         }
     };
+    let only = args.only.map(|only| match only {
+        Only::Slower => Direction::Slower,
+        Only::Faster => Direction::Faster,
+    });
+    let diff = Diff { only, ..diff };
     if output.json {
-        output.document(&diff)?;
+        output.document(&diff.without_unlisted())?;
     } else {
         output.text(&diff.text(output.layout(args.top)))?;
     }

@@ -87,6 +87,25 @@ pub struct Diff {
     pub functions: Vec<DiffLine>,
     /// Call paths whose own time changed, not only that of their callees.
     pub paths: Vec<DiffLine>,
+    /// The direction of the changes to list, if not both. The tables sum to the total change in any case.
+    #[serde(skip)]
+    pub only: Option<Direction>,
+}
+
+/// The direction of a change on the boot path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    Slower,
+    Faster,
+}
+
+impl Direction {
+    fn is_of(self, change_ns: i64) -> bool {
+        match self {
+            Direction::Slower => change_ns > 0,
+            Direction::Faster => change_ns < 0,
+        }
+    }
 }
 
 /// Evidence that one boot lacks. What is lost with it took no less time.
@@ -314,6 +333,7 @@ impl Diff {
                 .collect(),
             paths: changes.paths.iter().map(path).collect(),
             not_comparable: None,
+            only: None,
         };
         match Lacks::of_one(before.1, after.1) {
             Some((lacks, after_lacks)) => diff.without(lacks, after_lacks),
@@ -342,6 +362,17 @@ impl Diff {
         (self.functions, self.paths) = (calls.functions, calls.paths);
         if let Some(lost) = &mut self.not_comparable {
             lost.functions = 0;
+        }
+        self
+    }
+
+    /// Removes the rows that are not to be listed, for a document.
+    pub fn without_unlisted(mut self) -> Diff {
+        if let Some(only) = self.only {
+            [&mut self.phases, &mut self.rows].into_iter().for_each(|rows| rows.retain(|row| only.is_of(row.change())));
+            for lines in [&mut self.functions, &mut self.paths] {
+                lines.retain(|line| only.is_of(line.on_path_change_ns));
+            }
         }
         self
     }
@@ -433,7 +464,8 @@ impl Diff {
             _ => after - before,
         };
         let unlisted = if self.not_comparable.is_some() { "not comparable" } else { "charged to no row" };
-        Whole { before, after, change, is_dithered: self.dither.is_some(), within_noise, unlisted }
+        let (is_dithered, only) = (self.dither.is_some(), self.only);
+        Whole { before, after, change, is_dithered, within_noise, unlisted, only }
     }
 
     /// The noise of the total, as a share; `None` if it is not known.
@@ -729,6 +761,49 @@ mod tests {
         assert!(text(&host).starts_with("noise: unknown after one boot each"), "{}", text(&host));
         let hostile = Difference { what: "append".to_owned(), before: "\x1b[2J".to_owned(), after: "b".to_owned() };
         assert!(!text(&Diff { how_differs: vec![hostile], ..example }).contains('\x1b'));
+    }
+
+    /// Rows that became slower by 30 and 10 ns, and faster by 25 ns.
+    fn in_both_directions() -> Diff {
+        let amount = |calls, ns| Some(DiffAmount { calls, self_ns: ns, total_ns: ns, on_path_ns: ns });
+        let line = |name: &str, before, after, change| DiffLine {
+            name: name.to_owned(),
+            what: CHANGED.to_owned(),
+            before,
+            after,
+            on_path_change_ns: change,
+            ..DiffLine::default()
+        };
+        let functions = vec![
+            line("grown", amount(2, 100), amount(4, 130), 30),
+            line("shrunk", amount(5, 50), amount(5, 25), -25),
+            line("little", amount(1, 10), amount(1, 20), 10),
+        ];
+        let side = |total_ns| DiffSide { total_ns, unit: nanoseconds(), ..DiffSide::default() };
+        Diff { before: side(1_000), after: side(1_015), functions, ..Diff::default() }
+    }
+
+    #[test]
+    fn one_direction_is_listed_and_the_table_still_sums_to_the_change() {
+        let lines = |diff: &Diff, width: usize| -> Vec<String> {
+            let text = diff.text(Layout { width, ..Layout::default() });
+            let table = text.lines().skip_while(|line| !line.starts_with("function")).skip(1);
+            table.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).filter(|l| !l.is_empty()).collect()
+        };
+        let diff = in_both_directions();
+        assert_eq!(lines(&diff, 80), ["grown +30 ns 4 (+2)", "shrunk −25 ns 5", "little +10 ns 1", "total +15 ns"]);
+        let slower = Diff { only: Some(Direction::Slower), ..diff.clone() };
+        assert_eq!(
+            lines(&slower, 120),
+            [
+                "grown +30 ns 100 ns 130 ns 4 (+2) 50 ns → 32 ns",
+                "little +10 ns 10 ns 20 ns 1 10 ns → 20 ns",
+                "everything else (1 row) −25 ns",
+                "total +15 ns"
+            ]
+        );
+        let faster = Diff { only: Some(Direction::Faster), ..diff }.without_unlisted();
+        assert_eq!(faster.functions.iter().map(|line| line.name.as_str()).collect::<Vec<_>>(), ["shrunk"]);
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub use boot::Boot;
 pub use check::{Check, CheckedBoots};
 pub use commit_range::{Bisected, CommitRange, Failed, Moved, Named, RangeCommit};
 pub use diagnostics::DiagnosticLine;
-pub use diff::{Compared, Diff, DiffAmount, DiffLine, DiffRow, DiffSide, Dither};
+pub use diff::{Compared, Diff, DiffAmount, DiffLine, DiffRow, DiffSide, Direction, Dither};
 pub use exits_document::{ExitCounts, ExitFunctionLine, ExitKindLine, ExitPhaseLine, ExitWaitLine, ExitsLine};
 pub use export::{Export, FORMATS, SampleFormat, format};
 pub use facts::{Facts, Overhead, Subject, shell_words};

@@ -11,6 +11,14 @@ use hashbrown::HashMap;
 const SUFFIXES: [&str; 7] = ["constprop", "isra", "part", "cold", "llvm", "lto_priv", "localalias"];
 /// The prefix of a function's name for code that runs before the kernel is at its address.
 const ALIAS: &str = "__pi_";
+/// Functions that only lead from the bottom of a thread's stack to its first function. Kernels have one or two of them.
+const TRAMPOLINES: [&str; 2] = ["ret_from_fork", "ret_from_fork_asm"];
+
+/// True if a function only leads to the first function of a thread, so that paths are compared without it.
+pub fn is_trampoline(name: &str) -> bool {
+    TRAMPOLINES.contains(&name)
+}
+
 /// Returns the name without what a build adds to it, for each of its words: `initcall foo.isra.0 · runqueue`.
 pub fn plain(name: &str) -> Cow<'_, str> {
     if !name.contains('.') && !name.contains(ALIAS) {

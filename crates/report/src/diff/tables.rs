@@ -1,7 +1,7 @@
 //! The tables of a diff. Each table sums to the total change, so rows that are cut off or not listed get a row that
 //! sums them up.
 
-use super::{CHANGED, DiffAmount, DiffLine, DiffRow, signed, signed_waits};
+use super::{CHANGED, DiffAmount, DiffLine, DiffRow, Direction, signed, signed_waits};
 use crate::table::{Align, Column, Line, only, render};
 use crate::text::{counted, thousands};
 use crate::{Layout, harmless};
@@ -20,6 +20,8 @@ pub(super) struct Whole {
     pub within_noise: Option<usize>,
     /// The name of what no row of a table has.
     pub unlisted: &'static str,
+    /// List only rows that changed in this direction. The sum of everything else has the others.
+    pub only: Option<Direction>,
 }
 
 /// The times of a row before and after, if known.
@@ -66,6 +68,9 @@ impl Whole {
     }
 }
 
+/// The width from which functions and paths have their times before and after, and those of a call.
+const WIDE_COLUMNS: usize = 110;
+
 /// Writes a table of phases or rows: the first `top`, everything else, the total.
 pub(super) fn row_table(
     title: &'static str,
@@ -101,7 +106,8 @@ pub(super) fn row_table(
         let cells = [name, change_text, before, after, signed_waits(change), waited_before, waited_after];
         Line { cells: only(cells, shown), faint }
     };
-    let listed = top.min(all.len());
+    let (all, listed) = &listed_first(all, top, whole.only, DiffRow::change);
+    let listed = *listed;
     let mut lines: Vec<Line> = all[..listed].iter().map(|r| line(&r.name, r.cost_change(), r.times(), false)).collect();
     let figures: Vec<(Cost, Times)> = all.iter().map(|row| (row.cost_change(), row.times())).collect();
     let sums = whole.sums(&figures, listed, whole.unlisted);
@@ -115,7 +121,8 @@ pub(super) fn table(title: &'static str, all: &[DiffLine], whole: &Whole, layout
     if all.is_empty() {
         return;
     }
-    let listed = layout.top.min(all.len());
+    let (all, listed) = &listed_first(all, layout.top, whole.only, |line| line.on_path_change_ns);
+    let listed = *listed;
     let (columns, mut lines) = columns_and_lines(title, all, listed, layout);
     // Other columns cover all threads, and a function is in the total of its callers. Only the boot path can be summed.
     let figures: Vec<(Cost, Times)> = all.iter().map(|l| (Cost::busy(Ns(l.on_path_change_ns)), [None; 2])).collect();
@@ -130,28 +137,51 @@ pub(super) fn table(title: &'static str, all: &[DiffLine], whole: &Whole, layout
     out.push('\n');
 }
 
+/// Those that changed in the requested direction, then the others; and the number to list.
+fn listed_first<T>(all: &[T], top: usize, only: Option<Direction>, change: fn(&T) -> i64) -> (Vec<&T>, usize) {
+    let is_wanted = |row: &&T| only.is_none_or(|only| only.is_of(change(row)));
+    let (mut rows, others): (Vec<&T>, Vec<&T>) = all.iter().partition(is_wanted);
+    let listed = top.min(rows.len());
+    rows.extend(others);
+    (rows, listed)
+}
+
 /// Writes functions or call paths alone, without a sum.
 pub(crate) fn changed_lines(title: &'static str, all: &[DiffLine], layout: Layout, out: &mut String) {
     if all.is_empty() {
         return;
     }
-    let (columns, lines) = columns_and_lines(title, all, all.len(), layout);
+    let all: Vec<&DiffLine> = all.iter().collect();
+    let (columns, lines) = columns_and_lines(title, &all, all.len(), layout);
     render(&columns, &lines, layout.table_width(), layout.style, out);
     out.push('\n');
 }
 
 /// The columns for functions or call paths, and the first lines.
-fn columns_and_lines(title: &'static str, all: &[DiffLine], listed: usize, layout: Layout) -> (Vec<Column>, Vec<Line>) {
+fn columns_and_lines(
+    title: &'static str,
+    all: &[&DiffLine],
+    listed: usize,
+    layout: Layout,
+) -> (Vec<Column>, Vec<Line>) {
     // A column with the same value in every row is left out.
     let has_own_self = all.iter().any(|l| change(l, |a| a.self_ns) != l.on_path_change_ns);
     let has_own_total = all.iter().any(|l| change(l, |a| a.total_ns) != change(l, |a| a.self_ns));
     let has_calls = all.iter().any(|l| change(l, calls) != 0);
     let has_what = all.iter().any(|l| l.what != CHANGED);
+    let is_wide = layout.table_width() >= WIDE_COLUMNS;
+    let has_per_call = is_wide && all.iter().any(|l| [&l.before, &l.after].into_iter().flatten().any(|a| a.calls > 1));
     type Cell = fn(&DiffLine, Layout) -> String;
-    let all_columns: [(bool, Column, Cell); 6] = [
+    let all_columns: [(bool, Column, Cell); 9] = [
         (true, Column::new(title, Align::Left, None), |l, _| harmless(&name_and_callers(l)).into_owned()),
         (true, Column::new("boot path", Align::Right, Some(layout.time_width() + 2)), |l, layout| {
             signed(l.on_path_change_ns, layout)
+        }),
+        (is_wide, Column::new("before", Align::Right, Some(layout.time_width())), |l, layout| {
+            l.before.as_ref().map_or_else(String::new, |a| layout.time(a.on_path_ns))
+        }),
+        (is_wide, Column::new("after", Align::Right, Some(layout.time_width())), |l, layout| {
+            l.after.as_ref().map_or_else(String::new, |a| layout.time(a.on_path_ns))
         }),
         (has_own_self, Column::new("self", Align::Right, Some(layout.time_width() + 2)), |l, layout| {
             signed(change(l, |a| a.self_ns), layout)
@@ -159,12 +189,13 @@ fn columns_and_lines(title: &'static str, all: &[DiffLine], listed: usize, layou
         (has_own_total, Column::new("total", Align::Right, Some(layout.time_width() + 2)), |l, layout| {
             signed(change(l, |a| a.total_ns), layout)
         }),
-        (has_calls, Column::new("calls", Align::Right, Some(12)), |l, _| signed_count(change(l, calls))),
+        (has_calls, Column::new("calls", Align::Right, Some(20)), |l, _| calls_and_change(l)),
+        (has_per_call, Column::new("self per call", Align::Right, Some(2 * layout.time_width() + 3)), per_call),
         (has_what, Column::new("what", Align::Left, Some(8)), |l, _| l.what.clone()),
     ];
     let shown = all_columns.into_iter().filter(|(is_shown, ..)| *is_shown);
     let (columns, cells): (Vec<Column>, Vec<Cell>) = shown.map(|(_, column, cell)| (column, cell)).unzip();
-    let row = |l: &DiffLine| Line { cells: cells.iter().map(|cell| cell(l, layout)).collect(), faint: false };
+    let row = |l: &&DiffLine| Line { cells: cells.iter().map(|cell| cell(l, layout)).collect(), faint: false };
     let lines = all[..listed].iter().map(row).collect();
     (columns, lines)
 }
@@ -177,6 +208,25 @@ fn change(line: &DiffLine, amount: fn(&DiffAmount) -> i64) -> i64 {
 
 fn calls(amount: &DiffAmount) -> i64 {
     i64::try_from(amount.calls).unwrap_or(i64::MAX)
+}
+
+/// The calls of the second boot and their change: `12 (+3)`.
+fn calls_and_change(line: &DiffLine) -> String {
+    let after = line.after.as_ref().map_or(0, |amount| amount.calls);
+    match change(line, calls) {
+        0 => thousands(after),
+        change => format!("{} ({})", thousands(after), signed_count(change)),
+    }
+}
+
+/// The self time of a call before and after.
+fn per_call(line: &DiffLine, layout: Layout) -> String {
+    let sides = [&line.before, &line.after].into_iter().flatten().filter(|amount| amount.calls > 0);
+    let lengths: Vec<String> = sides.map(|amount| layout.time(amount.self_ns / calls(amount))).collect();
+    match lengths.as_slice() {
+        [before, after] if before == after => before.clone(),
+        lengths => lengths.join(" → "),
+    }
 }
 
 fn signed_count(count: i64) -> String {
@@ -207,6 +257,7 @@ mod tests {
             is_dithered: within_noise.is_some(),
             within_noise,
             unlisted: "in no row",
+            only: None,
         }
     }
 

@@ -304,6 +304,33 @@ fn a_terminal_is_not_overrun_and_a_pipe_gets_all_of_it() {
 }
 
 #[test]
+fn diff_lists_one_direction_and_uses_the_given_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = std::fs::read_to_string(fixture("log/linux-6.1-serial.log")).unwrap();
+    let before = imported(&fixture("log/linux-6.1-serial.log"), &folder.path().join("a"));
+    // An initcall takes 1 ms less; the gap before it is as much longer.
+    let later = folder.path().join("later.log");
+    std::fs::write(
+        &later,
+        log.replace("[    2.034492] calling  hpet_init", "[    2.035492] calling  hpet_init")
+            .replace("after 6175 usecs", "after 5175 usecs"),
+    )
+    .unwrap();
+    let after = imported(&later, &folder.path().join("b"));
+    let diff = |flags: &[&str]| run(bootscope("diff").args([&before, &after]).args(flags)).exits(0);
+    let names = |flags: &[&str]| -> Vec<String> {
+        let document = diff(&[flags, &["--json"]].concat()).json();
+        list(&document["rows"]).iter().map(|row| text(&row["name"]).to_owned()).collect()
+    };
+    let (all, slower, faster) = (names(&[]), names(&["--only", "slower"]), names(&["--only", "faster"]));
+    assert_eq!(all.len(), slower.len() + faster.len(), "{all:?}");
+    assert!(faster.contains(&"initcall hpet_init".to_owned()) && !slower.is_empty(), "{all:?}");
+    let named = diff(&["--names", "old", "new"]);
+    assert!(named.text().contains(" old · ") && named.text().contains(" new · "), "{}", named.text());
+    run(bootscope("diff").args([&before, &after]).args(["--only", "x"])).refuses(&["slower, faster"]);
+}
+
+#[test]
 fn a_part_of_a_boot_is_exported_by_phase_or_times() {
     let folder = tempfile::tempdir().unwrap();
     let recording = imported(&fixture("log/linux-6.1-serial.log"), &folder.path().join("a"));
