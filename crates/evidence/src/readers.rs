@@ -22,6 +22,7 @@ pub(crate) mod guest_messages;
 pub(crate) mod guestfs;
 pub(crate) mod journal;
 pub(crate) mod kernel_log;
+pub(crate) mod last_news;
 pub(crate) mod perf_data;
 pub(crate) mod perf_script;
 pub(crate) mod process_table;

@@ -196,6 +196,7 @@ fn sentence(kind: DiagnosticKind) -> (&'static str, &'static str) {
         K::LogOtherBoot => ("{n} line[s] of the log [is|are] of another boot ({name})", "[it is|they are] not used; show FILE --boot NUMBER shows that boot"),
         K::LogSuspended => ("{n} line[s] of the log [is|are] of a suspend and what follows it ({name})", "[it is|they are] no part of the boot, and not used"),
         K::LogLater => ("{n} line[s] of the log [comes|come] 30 s or more after the last line that says anything new", "the boot was over by then; [it is|they are] not used; show FILE --up-to line:REGEX goes on to a line"),
+        K::WallClockSet => ("a program set the wall clock {n} time[s] during the boot", "the time across [this step|these steps] is unknown and counts as 0; print the journal with `journalctl -b -o short-monotonic`"),
         K::LogBootMissing => ("{n} log[s] [has|have] no boot {name}", "all that [it has|they have] is shown"),
         K::LogBeginningMissing => ("the beginning of {n} kernel log[s] is missing", "phases and initcalls before the first message are not shown, and the total lacks them; read the log soon after the boot, or with a larger buffer (Linux: log_buf_len=16M)"),
         K::LogControlCharacters => ("{n} control character[s] [stands|stand] in a log", "[it is|they are] taken out"),

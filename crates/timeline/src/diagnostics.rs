@@ -147,6 +147,7 @@ kinds! {
     LogClockBack = "log-clock-back", Affects(Figures::Messages);
     LogStampDamaged = "log-stamp-damaged", Affects(Figures::Messages);
     LogOtherBoot = "log-other-boot", Unusable;
+    WallClockSet = "wall-clock-set", Affects(Figures::Times);
     LogBootMissing = "log-boot-missing", Unusable;
     LogSuspended = "log-suspended", Unusable;
     LogLater = "log-later", Unusable;

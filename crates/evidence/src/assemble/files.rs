@@ -6,7 +6,7 @@
 use crate::assemble::archive;
 use crate::assemble::detect::{self, Readers};
 use crate::assemble::reader_table::{Format, YIELDS_TO};
-use crate::formats::{journal, tslog};
+use crate::formats::tslog;
 use crate::input::index::Index;
 use crate::input::recent::Recent;
 use crate::input::text::{HOLE_BYTES_MIN, Lines};
@@ -79,11 +79,6 @@ fn look(name: &str, bytes: &[u8], readers: &mut Readers, diagnostics: &mut Diagn
         return Looked { recognised: of_a_boot(kind), takers: vec![format] };
     }
     let mut looked = Looked::default();
-    // Nothing of it is on the kernel's clock, and what services say must not pass for the kernel's words.
-    if journal::is_dated(bytes) && !journal::has_lengths(bytes) {
-        looked.recognised.instead = Some(JOURNAL_WITH_DATES);
-        return looked;
-    }
     let mut rest = Vec::from_iter(Some(0..bytes.len()));
     let mut beside = Vec::new();
     for (_, reader) in readers.iter_mut() {
@@ -283,10 +278,6 @@ pub(crate) fn beginning(head: Vec<u8>, most: u64) -> Vec<u8> {
 pub(crate) fn imported(recording: &Recording) -> Vec<String> {
     recording.names().filter(|name| is_imported(name)).map(str::to_owned).collect()
 }
-
-/// The description of a journal with dates, and what to do.
-const JOURNAL_WITH_DATES: &str = "a journal with the wall clock's times alone, which say nothing of a boot: print it with \
-     `journalctl -b -o export`";
 
 /// The part of a file's content that is evidence and used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

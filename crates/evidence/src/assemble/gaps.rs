@@ -3,17 +3,21 @@
 //! A kernel prints before it waits, or right after. So the gap behind a message is a row of the boot path, named by the message.
 //! It must not take time from evidence that says more: spans, a trace of the scheduler, or calls. The time behind several messages
 //! from before the kernel's clock ran is no row: any of them may have taken it. The last of them has it if it says that the kernel
-//! measures a clock. Where stamps are coarse, a gap of one step of the clock is no row either.
+//! measures a clock, or, with words that say so, if the clock jumps by seconds. Where stamps are coarse, a gap of one step of the clock is no row.
 
 use crate::boot::Placing;
 use crate::formats::other_kernels;
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 use timeline::{NameId, Ns, Phase, SpanKind, SpanRow, Timeline, TrackId, TrackKind};
 
 /// A gap shorter than this part of the boot is added to the other gaps of its origin.
 const SHORT_SHARE: i64 = 200;
 /// An origin is the first word of a message, up to this many bytes.
 const MAX_ORIGIN_BYTES: usize = 24;
+/// The detail of the row of several messages from before the kernel's clock ran.
+const CLOCK_STOOD: &str = "(or an earlier line at 0)";
+/// The shortest such row.
+const JUMP_MIN: Ns = Ns::from_ms(1000);
 
 /// Places the gaps as spans on the thread that the boot path goes through.
 pub(crate) fn place(boot: &mut Placing<'_>) {
@@ -45,17 +49,30 @@ pub(crate) fn place(boot: &mut Placing<'_>) {
         .zip(ends)
         .map(|(&(at, name), until)| (at, before_user_space(at, until), name))
         .filter(|gap| gap.0 < gap.1 && !elided.contains(&gap.1))
-        .filter(|gap| Some(gap.0) != stood_at || other_kernels::measures_a_clock(timeline.names.get(gap.2)))
         // The clock may have stepped on between two lines that follow at once. Short ones count as samples of their origins.
         .filter(|gap| gap.1 - gap.0 > resolution || gap.1 - gap.0 < short)
         .collect();
+    let mut times: HashMap<NameId, u32> = HashMap::new();
     for (from, to, message) in gaps {
-        let name = if to - from < short { origin(timeline, message) } else { message };
+        let stood = Some(from) == stood_at && !other_kernels::measures_a_clock(timeline.names.get(message));
+        let is_short = to - from < short;
+        if stood && (is_short || to - from < JUMP_MIN) {
+            continue;
+        }
+        let name = if is_short { origin(timeline, message) } else { message };
+        // A row names one place: the second long gap behind a line with the same text is another row.
+        let number = times.entry(name).or_default();
+        *number += u32::from(!is_short);
+        let detail = match (stood, *number) {
+            (true, _) => timeline.names.intern(CLOCK_STOOD),
+            (false, 0 | 1) => NameId::EMPTY,
+            (false, number) => timeline.names.intern(&format!("(time {number})")),
+        };
         for (start, end) in covered.free(from, to) {
             // The first thread becomes process 1's, or the idle one.
             for (start, end, track) in [(start, end.min(created), first), (start.max(created), end, init)] {
                 if start < end {
-                    let (detail, kind) = (NameId::EMPTY, SpanKind::Message);
+                    let kind = SpanKind::Message;
                     timeline.spans.push(SpanRow { name, detail, start, end, track, kind }, None);
                 }
             }

@@ -8,8 +8,8 @@
 //! {"__MONOTONIC_TIMESTAMP":"118021864","MESSAGE":"Started …"}     json: an entry in each line; a value may be a list of bytes
 //! ```
 //! (systemd's `docs/JOURNAL_EXPORT_FORMATS.md`, systemd.journal-fields(7).) systemd says in it what it starts and when that is done, each
-//! kind of message with a number of its own (`src/systemd/sd-messages.h`). Times are those of the clock that does not jump: that of an
-//! entry of which only the wall clock's is known is not known.
+//! kind of message with a number of its own (`src/systemd/sd-messages.h`). Times are those of the clock that does not jump. If no entry
+//! has one, [`dated`] places them by the wall clock.
 //!
 //! The other forms: [`short`] and [`verbose`]; JSON with a field in each line (`json-pretty`), behind `data: ` (`json-sse`), and behind
 //! a byte of its own (`json-seq`).
@@ -130,10 +130,17 @@ fn text(value: &[u8], most: usize) -> String {
 }
 
 impl Entry {
+    /// True if the kernel is the sender by its name.
+    pub(crate) fn names_the_kernel(&self) -> bool {
+        self.identifier.as_bytes() == short::KERNEL
+    }
+
     fn set(&mut self, name: &[u8], value: &[u8]) {
         self.has_field = true;
         match name {
             b"__MONOTONIC_TIMESTAMP" => self.received = us(value),
+            // The sender's time comes later in the entry, and is the better one.
+            b"__REALTIME_TIMESTAMP" | b"_SOURCE_REALTIME_TIMESTAMP" => self.wall = us(value),
             b"_SOURCE_MONOTONIC_TIMESTAMP" => self.at = us(value),
             b"_BOOT_ID" => self.boot = text(value, FIELD_BYTES_MAX),
             b"SYSLOG_IDENTIFIER" => self.identifier = text(value, FIELD_BYTES_MAX),
@@ -160,9 +167,9 @@ pub(crate) fn begins(bytes: &[u8]) -> bool {
     is_pretty || is_line(line) || verbose::begins(bytes) || short::is_monotonic(bytes) || is_readable_dated(bytes)
 }
 
-/// True for a journal with dates of which more is known than the order of its messages.
+/// True for a journal with dates alone. If it has measured lengths of initcalls, these say more than whole seconds.
 fn is_readable_dated(bytes: &[u8]) -> bool {
-    short::is_dated(bytes) && !has_lengths(bytes) && short::has_end(bytes)
+    short::is_dated(bytes) && !has_lengths(bytes)
 }
 
 /// A field in a line of its own, of which journald writes the name with underscores.
@@ -211,8 +218,12 @@ impl Journal {
             self.entries = chosen;
         }
         self.older.clear();
-        if self.resolution > Ns::ZERO {
-            self.is_zero_unknown = !dated::place(&mut self.entries, self.resolution);
+        if self.entries.iter().all(|entry| entry.at.is_none()) && self.entries.iter().any(|entry| entry.wall.is_some())
+        {
+            self.resolution = self.resolution.max(Ns::from_us(1));
+            let placed = dated::place(&mut self.entries, self.resolution);
+            self.is_zero_unknown = !placed.is_zero_known;
+            diagnostics.note_many(DiagnosticKind::WallClockSet, placed.times_set, || NAME.to_owned());
         }
     }
 
@@ -281,6 +292,7 @@ impl Journal {
             return;
         }
         entry.at = entry.at.or(entry.received);
+        entry.wall = entry.wall.filter(|_| entry.at.is_none());
         if self.entries.len() + self.older_entries >= records_max(self.bytes, ENTRY_COST) {
             diagnostics.note_about(DiagnosticKind::EntriesBeyondBound, NAME, place);
             return;

@@ -5,9 +5,10 @@ use crate::boot::{Found, Placing};
 use crate::formats::journal::{Entry, Journal, Kind, NAME, begins, is_line};
 use crate::formats::kernel_log::{KernelLog, escape};
 use crate::formats::linux_words;
-use crate::formats::systemd_words::{Becomes, MILESTONES, Units};
+use crate::formats::systemd_words::{Becomes, DEFAULT_TARGETS, MILESTONES, Units};
 use crate::input::text::Line;
 use crate::input::{File, Input};
+use crate::readers::last_news::last_news;
 use crate::readers::reader::{EndCandidate, EndRank, Evidence, Reader};
 use hashbrown::HashSet;
 use std::fmt::Write as _;
@@ -52,9 +53,9 @@ impl Reader for Files {
             journal.read(&file.name, &file.bytes, diagnostics);
         }
         journal.choose(diagnostics);
-        if let Some(release) =
-            journal.entries.iter().filter(|entry| entry.is_kernels && entry.at.is_none()).find_map(release)
-        {
+        // The kernel's own log says it better, if that has times.
+        let is_kernel = |entry: &&Entry| entry.names_the_kernel() && (entry.at.is_none() || !entry.is_kernels);
+        if let Some(release) = journal.entries.iter().filter(is_kernel).find_map(release) {
             (found.subject.os, found.subject.kernel) = (Os::Linux, release.to_owned());
         }
         *found.journal_messages = kernel_log(&journal, &first.name, &mut Diagnostics::default());
@@ -150,6 +151,39 @@ impl Said {
         }
     }
 
+    /// The last of the targets that a boot usually ends with. A boot of which only dates are known ends with its last news otherwise.
+    fn default_target(&self, boot: &mut Placing<'_>) -> Option<EndCandidate> {
+        let zero = boot.monotonic_zero();
+        let is_reached = |entry: &&Entry| {
+            entry.kind == Some(Kind::UnitStarted)
+                && DEFAULT_TARGETS.contains(&entry.unit.as_str())
+                && entry.at.is_some()
+        };
+        if let Some((entry, at)) =
+            self.journal.entries.iter().rfind(is_reached).and_then(|entry| Some((entry, entry.at?)))
+        {
+            let evidence = EndEvidence::SystemdReached(boot.timeline.names.intern(&entry.unit));
+            return Some(EndCandidate {
+                rank: EndRank::BootDone,
+                at: zero + at,
+                error: self.late(),
+                evidence,
+                track: None,
+            });
+        }
+        if self.journal.is_zero_unknown {
+            let placed: Vec<(Ns, &Entry)> =
+                self.journal.entries.iter().filter_map(|entry| Some((zero + entry.at?, entry))).collect();
+            let started = settled_after_their_start(&placed);
+            let texts = placed.iter().map(|&(at, entry)| (at, &*entry.message));
+            let last = last_news(texts, |_, _| true, |number| started.contains(&number))?;
+            let rest = (placed.len() - last - 1) as u64;
+            boot.booted_at = Some(placed[last].0);
+            boot.timeline.diagnostics.add(DiagnosticKind::LogLater, "", rest, None, || NAME.to_owned());
+        }
+        None
+    }
+
     /// The start and the duration of each stage: kernel, initrd, user space.
     fn stages(&self) -> Option<[(Phase, Ns, Ns); 3]> {
         let [kernel, initrd, userspace] = self.finished()?.took;
@@ -163,6 +197,19 @@ impl Said {
     }
 }
 
+/// The numbers of the entries that report the end of a unit's start, and of which an earlier entry reports the beginning.
+fn settled_after_their_start(entries: &[(Ns, &Entry)]) -> HashSet<usize> {
+    let (mut starting, mut settled) = (HashSet::new(), HashSet::new());
+    for (number, (_, entry)) in entries.iter().enumerate() {
+        match entry.kind {
+            Some(Kind::UnitStarting) => drop(starting.insert(&entry.unit)),
+            Some(Kind::UnitStarted | Kind::UnitFailed) if starting.remove(&entry.unit) => drop(settled.insert(number)),
+            _ => {}
+        }
+    }
+    settled
+}
+
 impl Evidence for Said {
     fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
         if self.container_began().is_none() && self.journal.entries.iter().any(|entry| entry.at.is_some()) {
@@ -172,6 +219,7 @@ impl Evidence for Said {
 
     fn phases(&mut self, boot: &mut Placing<'_>) {
         let zero = boot.monotonic_zero();
+        boot.stamp_resolution = boot.stamp_resolution.max(self.journal.resolution);
         self.messages(zero, &mut boot.timeline);
         // After what the kernel's log says, and what systemd says of its state.
         self.units(zero, boot.units_told, &mut boot.timeline);
@@ -200,7 +248,7 @@ impl Evidence for Said {
     }
 
     fn end(&self, boot: &mut Placing<'_>) -> Option<EndCandidate> {
-        let finished = self.finished()?;
+        let Some(finished) = self.finished() else { return self.default_target(boot) };
         let (at, error) = match self.stages() {
             Some(stages) => (stages.iter().map(|(_, _, took)| *took).sum(), self.rounded() + self.rounded()),
             None => (finished.at?, self.late()),

@@ -6,7 +6,7 @@ use evidence::journal::{Entry, Journal};
 use std::collections::HashMap;
 use std::io::Read;
 use std::path::Path;
-use timeline::{DiagnosticKind as K, Diagnostics, EndEvidence, Ns, ServiceUnit, Timeline};
+use timeline::{DiagnosticKind as K, Diagnostics, EndEvidence, Ns, ServiceUnit, SpanKind, Timeline};
 
 fn text(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/journal").join(name);
@@ -134,4 +134,111 @@ fn the_kernels_messages_as_json_are_a_kernel_log() {
     };
     assert_eq!(marks(&json), marks(&plain));
     assert!(marks(&json).len() > 50);
+}
+
+const DATED: &str = "\
+Nov 24 13:58:21 box kernel: Linux version 6.1.0 (x@y) #1 SMP\n\
+Nov 24 13:58:21 box kernel: ata1: SATA link up 6.0 Gbps\n\
+Nov 24 13:58:21 box systemd-journald[123]: Journal started\n\
+Nov 24 13:58:21 box systemd[1]: Starting udev.service - Manager...\n\
+Nov 24 13:58:23 box systemd[1]: Started udev.service - Manager.\n\
+Nov 24 13:58:24 box kernel: iwlwifi 0000:03:00.0: loaded firmware\n\
+Nov 24 13:58:24 box systemd[1]: Starting wait-online.service - Wait...\n\
+Nov 24 13:59:02 box systemd[1]: Finished wait-online.service - Wait.\n\
+Nov 24 13:59:03 box sshd[77]: Server listening on port 22.\n";
+
+/// The gaps of a boot, longest first, each with its length in ms.
+fn gaps(timeline: &Timeline) -> Vec<(String, i64)> {
+    let spans = timeline.spans.iter().map(|(_, span)| span).filter(|span| span.kind == SpanKind::Message);
+    let mut gaps: Vec<(String, i64)> =
+        spans.map(|span| (timeline.names.get(span.name).to_owned(), (span.end - span.start).0 / 1_000_000)).collect();
+    gaps.sort_by_key(|gap| -gap.1);
+    gaps
+}
+
+/// Without the end of a boot its length is unknown, but gaps of seconds are evidence.
+#[test]
+fn a_journal_with_dates_alone_has_gaps() {
+    let timeline = imported_texts(&[("j", DATED)]);
+    assert_eq!(analysis::total(&timeline), Ns::from_ms(42_000));
+    let waits = "systemd: Starting wait-online.service - Wait...";
+    let udev = "systemd: Starting udev.service - Manager...";
+    assert_eq!(gaps(&timeline), [(waits.to_owned(), 38_000), (udev.to_owned(), 2_000)], "one second is no gap");
+    let settled = |name: &str| units(&timeline)[name].settled.unwrap();
+    assert_eq!(settled("wait-online.service"), Ns::from_ms(41_000));
+    let phase = analysis::phases(&timeline).pop().unwrap();
+    assert_eq!(phase.error, Ns::from_ms(1005), "the resolution is the error");
+    // A machine that goes on for days has booted long before.
+    let later = "Nov 24 15:00:00 box CRON[99]: session opened\nNov 26 15:00:00 box CRON[99]: session opened\n";
+    let timeline = imported_texts(&[("j", &format!("{DATED}{later}"))]);
+    assert_eq!(analysis::total(&timeline), Ns::from_ms(42_000));
+    assert_eq!(timeline.diagnostics.count(K::LogLater), 2);
+    // The last usual target is an end mark.
+    let reached =
+        DATED.replace("sshd[77]: Server listening on port 22.", "systemd[1]: Reached target graphical.target.");
+    let end = imported_texts(&[("j", &reached)]).end.unwrap();
+    assert!(matches!(end.evidence, EndEvidence::SystemdReached(_)));
+    assert_eq!((end.at, end.error), (Ns::from_ms(42_000), Ns::from_ms(1005)));
+}
+
+/// A file of syslog with the kernel's messages alone counts from its first line.
+#[test]
+fn messages_of_the_kernel_alone_have_gaps_too() {
+    let text = "\
+Mar  3 10:00:00 box kernel: Linux version 2.6.18 (x@y) #1\n\
+Mar  3 10:00:00 box kernel: usb 1-1: new high speed USB device\n\
+Mar  3 10:00:07 box kernel: sd 0:0:0:0: Attached scsi disk sda\n";
+    let timeline = imported_texts(&[("j", text)]);
+    assert_eq!(gaps(&timeline), [("kernel: usb 1-1: new high speed USB device".to_owned(), 7_000)]);
+}
+
+#[test]
+fn json_without_the_other_clock_is_placed_by_dates() {
+    let row = |us: u64, by: &str, more: &str, message: &str| {
+        let at = 1_795_528_701_000_000 + us;
+        format!(
+            "{{\"__REALTIME_TIMESTAMP\":\"{at}\",\"_BOOT_ID\":\"b\",\"SYSLOG_IDENTIFIER\":\"{by}\",{more}\"MESSAGE\":\"{message}\"}}\n"
+        )
+    };
+    let unit = |id: &str| format!("\"_PID\":\"1\",\"UNIT\":\"foo.service\",\"MESSAGE_ID\":\"{id}\",");
+    let text = [
+        row(0, "kernel", "\"_TRANSPORT\":\"kernel\",", "Linux version 6.1.0"),
+        row(300_000, "systemd-journald", "\"_PID\":\"123\",", "Journal started"),
+        row(600_000, "systemd", &unit("7d4958e842da4a758f6c1cdc7b36dcc5"), "Starting foo.service..."),
+        row(31_000_000, "systemd", &unit("39f53479d3a045ac8e11786248231fbf"), "Started foo.service."),
+    ];
+    let timeline = imported_texts(&[("j", &text.concat())]);
+    assert_eq!(gaps(&timeline)[0], ("systemd: Starting foo.service...".to_owned(), 30_400));
+    assert_eq!(units(&timeline)["foo.service"].settled, Some(Ns::from_ms(30_700)));
+}
+
+/// The step of a clock that a program set is no time of the boot, with the end of the boot and without it, forwards and backwards.
+#[test]
+fn a_step_of_the_wall_clock_is_no_time_of_the_boot() {
+    let text = |set: &str| {
+        format!(
+            "\
+Feb 14 10:11:58 pi kernel: Linux version 5.10.17-v7+ (x@y) #1 SMP\n\
+Feb 14 10:11:58 pi systemd[1]: Starting udev.service - udev...\n\
+Feb 14 10:12:01 pi systemd[1]: Started udev.service - udev.\n\
+Feb 14 10:12:01 pi systemd[1]: Starting time.service - Network Time...\n\
+Feb 14 10:12:03 pi systemd[1]: Started time.service - Network Time.\n\
+{set} 08:30:00 pi systemd[1]: Time has been changed\n\
+{set} 08:30:05 pi systemd[1]: Started ssh.service - OpenBSD Secure Shell server.\n"
+        )
+    };
+    let finished = " 08:30:06 pi systemd[1]: Startup finished in 3.000s (kernel) + 11.000s (userspace) = 14.000s.\n";
+    for set in ["Mar 20", "Jan  2"] {
+        let timeline = imported_texts(&[("j", &text(set))]);
+        assert_eq!(analysis::total(&timeline), Ns::from_ms(10_000), "{set}");
+        assert_eq!(timeline.diagnostics.count(K::WallClockSet), 1, "{set}");
+        let changed = "systemd: Time has been changed";
+        assert_eq!(gaps(&timeline)[0], (changed.to_owned(), 5_000), "{set}");
+        let timeline = imported_texts(&[("j", &format!("{}{set}{finished}", text(set)))]);
+        assert_eq!(units(&timeline)["udev.service"].settled, Some(Ns::from_ms(6_000)), "{set}");
+        assert_eq!(timeline.end.unwrap().at, Ns::from_ms(14_000), "{set}");
+    }
+    // Nothing says that the clock was set: a silence.
+    let silent = text("Feb 14").replace("Time has been changed", "Reached target basic.target.");
+    assert_eq!(imported_texts(&[("j", &silent)]).diagnostics.count(K::WallClockSet), 0);
 }

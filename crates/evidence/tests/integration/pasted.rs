@@ -46,7 +46,7 @@ fn programs_prove_that_process_1_runs() {
     assert_eq!(process_1("linux-4.9-no-run-line"), (5_253_877, 270_438));
     assert_eq!(process_1("linux-3.10-rockchip-prefix"), (5_915_252, 226_933));
     assert_eq!(process_1("android-two-stamps"), (2_382_140, 560_169));
-    assert_eq!(process_1("swap-then-90-s"), (8_545_604, 500));
+    assert_eq!(process_1("swap-then-90-s"), (8_545_604, 8_545_604), "it may have begun before the excerpt");
     assert_eq!(process_1("random-numbers"), (277_681, 500));
     // No program speaks: what follows the last words of the kernel's beginning is user space.
     let (at, error) = process_1("linux-3.8-freeing-init-memory");
@@ -120,4 +120,58 @@ fn a_kernel_that_measures_a_clock_before_its_own_runs_takes_the_time() {
     let calibrates = "Info: [libkvmplat] <tscclock.c @  254> Calibrating TSC clock against i8254 timer";
     assert_eq!(log(calibrates), (format!("after “{calibrates}”"), 100_002));
     assert_eq!(log("Info: [libkvmplat] <setup.c @  471> other").0, "(kernel)");
+}
+
+fn message_rows(timeline: &Timeline) -> Vec<(String, i64)> {
+    let spans = timeline.spans.iter().map(|(_, span)| span).filter(|span| span.kind == timeline::SpanKind::Message);
+    let length = |span: &timeline::SpanRow| (span.end - span.start).0 / 1_000_000;
+    let name = |name| timeline.names.get(name);
+    let shown = |span: &timeline::SpanRow| format!("{} {}", name(span.name), name(span.detail)).trim_end().to_owned();
+    spans.map(|span| (shown(&span), length(&span))).collect()
+}
+
+/// The line that took the time before the clock ran is unknown, but the place is not.
+#[test]
+fn a_counter_that_jumps_from_zero_has_a_row() {
+    let text = "\
+[    0.000000] Linux version 3.4.0 (x@y) #1\n\
+[    0.000000] Kernel command line: console=ttyS0\n\
+[    0.000000] NR_IRQS:64 nr_irqs:64 0\n\
+[    2.600000] pid_max: default: 32768\n\
+[    2.650000] Freeing init memory: 200K\n";
+    let rows = message_rows(&imported_texts(&[("dmesg", text)]));
+    assert_eq!(rows[0], ("NR_IRQS:64 nr_irqs:64 0 (or an earlier line at 0)".to_owned(), 2_600));
+    let calibrates = text.replace("NR_IRQS:64 nr_irqs:64 0", "Calibrating delay loop...");
+    let rows = message_rows(&imported_texts(&[("dmesg", &calibrates)]));
+    assert_eq!(rows[0], ("Calibrating delay loop...".to_owned(), 2_600));
+}
+
+#[test]
+fn two_gaps_behind_lines_with_one_text_are_two_rows() {
+    let text = "\
+[    0.000000] Linux version 5.4.0 (x@y) #1\n\
+[    0.100000] usb 1-1: device descriptor read/64, error -110\n\
+[    5.300000] usb 1-1: device descriptor read/64, error -110\n\
+[   11.500000] usb 1-1: new full-speed USB device\n\
+[   11.600000] Run /sbin/init as init process\n";
+    let rows = message_rows(&imported_texts(&[("dmesg", text)]));
+    let error = "usb 1-1: device descriptor read/64, error -110";
+    assert_eq!(rows[1..3], [(error.to_owned(), 5_200), (format!("{error} (time 2)"), 6_200)]);
+}
+
+/// Process 1 may have begun before a log that lacks its beginning.
+#[test]
+fn the_start_of_process_1_is_unknown_in_a_log_without_its_beginning() {
+    let text = "\
+[    5.123456] usb 1-1: new high-speed USB device number 2 using xhci_hcd\n\
+[    6.000000] systemd[1]: Detected architecture x86-64.\n\
+[    9.000000] systemd[1]: Reached target Basic System.\n";
+    let error = |text: &str| {
+        let timeline = imported_texts(&[("dmesg", text)]);
+        let phases = analysis::phases(&timeline);
+        phases.iter().find(|phase| phase.what == timeline::Phase::Process1).unwrap().error
+    };
+    assert_eq!(error(text), Ns::from_ms(6000));
+    let whole = format!("[    0.000000] Linux version 6.1.0 (x@y) #1\n{text}");
+    assert!(error(&whole) < Ns::from_ms(2), "its beginning is there");
 }

@@ -24,7 +24,7 @@ const LOOKED_AT: usize = 500;
 /// At most one line in this number may have another form: a sender's name can have several words.
 const OTHERS: usize = 20;
 /// The kernel's name in `journalctl`'s lines.
-const KERNEL: &[u8] = b"kernel";
+pub(super) const KERNEL: &[u8] = b"kernel";
 const SYSTEMD: &[u8] = b"systemd";
 const FINISHED: &[u8] = b"Startup finished in ";
 /// Priorities are not printed: as a message without one.
@@ -102,11 +102,6 @@ pub(crate) fn has_lengths(bytes: &[u8]) -> bool {
             && said.message.starts_with(b"initcall ")
             && memchr::memmem::find(said.message, b" usecs").is_some()
     })
-}
-
-/// True if systemd says in a journal with dates alone that a boot was done.
-pub(super) fn has_end(bytes: &[u8]) -> bool {
-    dated(bytes).any(|said| said.by == SYSTEMD && said.pid == Some(1) && said.message.starts_with(FINISHED))
 }
 
 /// Adds the entries of a journal with the kernel's clock, or with dates.

@@ -187,6 +187,9 @@ fn program_ran(places: &Places<'_>, from: u32, boot: &mut Placing<'_>) {
     let before = freed.or_else(|| placed().take_while(|other| other.number < line.number).last());
     let since = before.filter(|before| freed.is_some() || before.host_stamp.is_some());
     let since = since.and_then(|line| places.of_boundary(line)).map_or(Ns::ZERO, |before| at - before);
+    // Where the log lacks its beginning, process 1 may have begun before that.
+    let is_cut = freed.is_none() && places.is_imported && lacks_its_beginning(log);
+    let since = if is_cut { since.max(at) } else { since };
     let text = shortened(log.text(line));
     let shown = match program.filter(|program| program.number == line.number) {
         Some(_) => format!("kernel log: “{text}”"),
@@ -196,6 +199,12 @@ fn program_ran(places: &Places<'_>, from: u32, boot: &mut Placing<'_>) {
     boot.timeline.boundary(Phase::Process1, at, error, &shown);
     boot.is_start_of_process_1_unknown = true;
     process_1_from(at, boot);
+}
+
+/// True if the first stamp is so late that the lines before it are missing.
+fn lacks_its_beginning(log: &KernelLog) -> bool {
+    let first = log.lines.iter().find(|line| line.stamp.is_some() || line.before_clock);
+    first.is_some_and(|line| line.stamp >= Some(BEGINNING_MAX) && !linux_words::is_first_message(log.text(line)))
 }
 
 /// Gives process 1 a track from then on. Initcalls are process 1's, too: where they are known, so is its track.

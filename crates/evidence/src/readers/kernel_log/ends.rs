@@ -10,17 +10,12 @@ use crate::formats::linux_words::user_space;
 use crate::formats::other_kernels;
 use crate::formats::systemd_words as systemd;
 use crate::readers::kernel_log::places::Places;
+use crate::readers::last_news::{TIME_OUT_OF_A_UNIT, last_news};
 use crate::readers::reader::{EndCandidate, EndRank};
-use hashbrown::HashMap;
-use std::hash::Hasher;
 use timeline::{DiagnosticKind, EndEvidence, Ns, Phase};
 
-/// A running system that says nothing new for this long has booted.
-const BOOTED: Ns = Ns::from_ms(30_000);
 /// A shorter silence is no wait worth a later end mark.
 const WAIT_MIN: Ns = Ns::from_ms(1000);
-/// systemd gives a unit 90 s to start. A wait for it is a little shorter, because other lines come in between.
-const TIME_OUT_OF_A_UNIT: std::ops::RangeInclusive<Ns> = Ns::from_ms(80_000)..=Ns::from_ms(91_000);
 
 /// The end, and notes in `boot` when the machine had booted.
 pub(super) fn find(places: &Places<'_>, boot: &mut Placing<'_>) -> Option<EndCandidate> {
@@ -84,16 +79,6 @@ fn default_target(places: &Places<'_>, boot: &mut Placing<'_>) -> Option<Mark> {
     Some((at, ERROR, EndEvidence::SystemdReached(boot.timeline.names.intern(target))))
 }
 
-/// The shape of a line: its letters. A line that a running system prints again and again is no sign of a boot.
-fn shape(text: &str) -> u64 {
-    let mut hasher = std::hash::DefaultHasher::new();
-    text.bytes().filter(u8::is_ascii_alphabetic).for_each(|letter| hasher.write_u8(letter));
-    hasher.finish()
-}
-
-/// A line of a shape that was there this often says nothing new.
-const OFTEN: u8 = 3;
-
 /// The lines until the machine had booted, and the others: a program ran, and then the log said nothing new for a long time, without
 /// waiting for anything.
 fn of_boot<'l>(places: &Places<'l>, boot: &Placing<'_>) -> (Vec<(Ns, &'l Line)>, Vec<&'l Line>) {
@@ -106,21 +91,11 @@ fn of_boot<'l>(places: &Places<'l>, boot: &Placing<'_>) -> (Vec<(Ns, &'l Line)>,
     };
     let from = boot.start_of(Phase::Process1);
     let mut lines: Vec<(Ns, &Line)> = later(log).filter_map(|line| Some((places.at(line)?, line))).collect();
-    let mut shapes: HashMap<u64, u8> = HashMap::new();
-    let (mut runs, mut last_new) = (false, 0);
-    for (number, &(at, line)) in lines.iter().enumerate() {
-        let silence = at - lines[last_new].0;
-        let is_wait = user_space::ends_a_wait(text(line)) || TIME_OUT_OF_A_UNIT.contains(&silence);
-        if runs && silence > BOOTED && !is_wait {
-            let rest = lines.split_off(last_new + 1).into_iter().map(|(_, line)| line).collect();
-            return (lines, rest);
-        }
-        runs |= is_run(line) || from.is_some_and(|from| at > from);
-        let times = shapes.entry(shape(text(line))).or_default();
-        *times = times.saturating_add(1);
-        if *times <= OFTEN || !runs {
-            last_new = number;
-        }
+    let runs = |at: Ns, number: usize| is_run(lines[number].1) || from.is_some_and(|from| at > from);
+    let last = last_news(lines.iter().map(|&(at, line)| (at, text(line))), runs, |_| false);
+    if let Some(last) = last {
+        let rest = lines.split_off(last + 1).into_iter().map(|(_, line)| line).collect();
+        return (lines, rest);
     }
     (lines, Vec::new())
 }
