@@ -134,6 +134,7 @@ const READ: &[(&str, &str)] = &[
     ("report/diff/tables.rs", "a row of sums that the file itself made a few lines before"),
     ("report/export/folded.rs", "the first word of a span of initcalls, from the timeline"),
     ("report/export/tslog.rs", "functions of FreeBSD's"),
+    ("report/model_document.rs", "the schema of a document"),
     ("report/fit.rs", "the options and units of a document"),
     ("report/history.rs", "metrics as the user names them"),
     ("report/phase_colour.rs", "phases of any boot, to colour them: it decides nothing"),

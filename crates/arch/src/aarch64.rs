@@ -9,6 +9,7 @@ pub static FACTS: Facts = Facts {
     name: "aarch64",
     aliases: &["arm64"],
     targets: &["aarch64"],
+    has_ports: false,
     qemu: Qemu {
         program: "qemu-system-aarch64",
         // The newest interrupt controller that the accelerator has. The oldest one supports only 8 CPUs, and KVM on newer hosts lacks it.

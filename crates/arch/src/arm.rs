@@ -9,6 +9,7 @@ pub static FACTS: Facts = Facts {
     name: "arm",
     aliases: &["armhf", "armv7"],
     targets: &["arm"],
+    has_ports: false,
     qemu: Qemu {
         program: "qemu-system-arm",
         // A kernel without LPAE cannot access addresses above 4 GiB, where QEMU would otherwise put the registers of PCI.

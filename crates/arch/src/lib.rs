@@ -22,6 +22,8 @@ pub struct Facts {
     pub aliases: &'static [&'static str],
     /// QEMU's names of the targets that run its guests.
     pub targets: &'static [&'static str],
+    /// True if its CPUs have I/O ports, model-specific registers and the instruction CPUID.
+    pub has_ports: bool,
     pub qemu: Qemu,
     pub linux: Linux,
 }

@@ -9,6 +9,7 @@ pub static FACTS: Facts = Facts {
     name: "ppc64",
     aliases: &["ppc64le", "ppc64el", "powerpc64le"],
     targets: &["ppc64"],
+    has_ports: false,
     qemu: Qemu {
         program: "qemu-system-ppc64",
         machine: "pseries",

@@ -9,6 +9,7 @@ pub static FACTS: Facts = Facts {
     name: "riscv64",
     aliases: &[],
     targets: &["riscv64"],
+    has_ports: false,
     qemu: Qemu {
         program: "qemu-system-riscv64",
         machine: "virt",

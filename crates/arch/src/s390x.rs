@@ -9,6 +9,7 @@ pub static FACTS: Facts = Facts {
     name: "s390x",
     aliases: &["s390"],
     targets: &["s390x"],
+    has_ports: false,
     qemu: Qemu {
         program: "qemu-system-s390x",
         machine: "s390-ccw-virtio",

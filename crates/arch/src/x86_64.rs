@@ -9,6 +9,7 @@ pub static FACTS: Facts = Facts {
     name: "x86_64",
     aliases: &["amd64", "x86-64"],
     targets: &["x86_64", "i386"],
+    has_ports: true,
     qemu: Qemu {
         program: "qemu-system-x86_64",
         machine: "pc",

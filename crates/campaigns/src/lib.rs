@@ -17,6 +17,7 @@ pub mod import;
 pub mod lake;
 mod measure;
 mod milestone_end;
+pub mod models;
 pub mod opened_boot;
 pub mod overhead;
 pub mod range;

@@ -2,12 +2,12 @@
 
 use crate::import::Unusable;
 use crate::{Notes, milestone_end};
-use analysis::Groups;
+use analysis::{Bound, Groups, MachineModel};
 use anyhow::{Context, bail};
 use benchmark::Values;
 use evidence::Followed;
-use recording::{Known, Recording};
-use report::{Boot, Facts, WarningLine};
+use recording::{GuestSpec, Known, Recording};
+use report::{Boot, Facts, ModelDocument, Priced, WarningLine};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use timeline::{DiagnosticKind, Ns, Timeline};
@@ -22,10 +22,19 @@ pub struct OpenedBoot {
     pub calls: Option<Followed>,
     /// The facts of how it was run.
     pub facts: Facts,
+    /// The boot as recorded, and the model whose prices `timeline` has; `None` without a model.
+    pricing: Option<Pricing>,
     /// The command line that the kernel reports.
     pub command_line: Option<String>,
     /// The temporary folder of a recording that was imported only for this view.
     _scratch: Option<TempDir>,
+}
+
+/// A priced boot as it was recorded.
+struct Pricing {
+    recorded: Timeline,
+    document: ModelDocument,
+    model: MachineModel,
 }
 
 /// The source of the activities in a boot.
@@ -59,23 +68,60 @@ impl OpenedBoot {
 
     /// The analysed boot, with rows by the rules of a file or of its operating system.
     pub fn boot(&self, group: Option<&Path>) -> anyhow::Result<Boot<'_>> {
-        Ok(Boot::with_groups(&self.timeline, &self.facts, self.groups(group)?))
+        let mut boot = Boot::with_groups(&self.timeline, &self.facts, self.groups(group)?);
+        if let Some(pricing) = &self.pricing {
+            let Pricing { recorded, document, model } = pricing;
+            let arch = self.arch();
+            let [low, high] = [Bound::Low, Bound::High].map(|bound| analysis::priced(recorded, &arch, model, bound));
+            let (low, high) = (low?, high?);
+            let limits = [&low, &high].map(|limit| Boot::with_groups(limit, &self.facts, boot.groups().clone()));
+            let model = (document.name.as_str(), document.source.as_str());
+            boot.priced = Some(Priced::new(model, analysis::counted(recorded), [&limits[0], &limits[1]]));
+        }
+        Ok(boot)
+    }
+
+    /// Gives the boot the prices of a machine model. All its times are then those of the model's machine.
+    ///
+    /// # Errors
+    /// If it is not a deterministic boot, or the model is of another architecture.
+    pub fn price(&mut self, (document, model): (ModelDocument, MachineModel)) -> anyhow::Result<()> {
+        let priced = analysis::priced(&self.timeline, &self.arch(), &model, Bound::Value)?;
+        let recorded = std::mem::replace(&mut self.timeline, priced);
+        self.pricing = Some(Pricing { recorded, document, model });
+        Ok(())
+    }
+
+    /// The guest's architecture, as QEMU names it.
+    fn arch(&self) -> String {
+        GuestSpec::of(&self.recording.manifest().how).unwrap_or_default().arch
     }
 
     /// The same boot up to the same end, with activities only from its call trace.
     pub fn from_calls(&self) -> anyhow::Result<OpenedBoot> {
-        let until = analysis::total(&self.timeline);
-        opened(open_recording(self.recording.path())?, |recording| evidence::read_by_calls(recording, until))
+        let recorded = self.pricing.as_ref().map_or(&self.timeline, |pricing| &pricing.recorded);
+        let until = analysis::total(recorded);
+        let mut boot =
+            opened(open_recording(self.recording.path())?, |recording| evidence::read_by_calls(recording, until))?;
+        if let Some(Pricing { document, model, .. }) = &self.pricing {
+            boot.price((document.clone(), model.clone()))?;
+        }
+        Ok(boot)
     }
 }
 
 /// Reads a recording for a view that does not print its warnings. They go to standard error.
 pub fn open_noting_warnings(path: &Path, notes: &dyn Notes) -> anyhow::Result<OpenedBoot> {
     let opened = open(path)?;
+    note_warnings(&opened, path, notes);
+    Ok(opened)
+}
+
+/// Notes the warnings of an open boot.
+pub(crate) fn note_warnings(opened: &OpenedBoot, path: &Path, notes: &dyn Notes) {
     for warning in WarningLine::all(&opened.timeline) {
         notes.note(&format!("{}: warning: {}", path.display(), warning.text));
     }
-    Ok(opened)
 }
 
 /// Reads a recording, or one file of imported evidence.
@@ -154,7 +200,7 @@ fn opened(
     if !until.is_empty() {
         milestone_end::end_at(&until, &mut timeline, loaded.calls.is_some())?;
     }
-    Ok(OpenedBoot { recording, timeline, calls: loaded.calls, facts, command_line, _scratch: None })
+    Ok(OpenedBoot { recording, timeline, calls: loaded.calls, facts, command_line, pricing: None, _scratch: None })
 }
 
 /// Opens a recording without reading what is in it.

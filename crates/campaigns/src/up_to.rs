@@ -1,9 +1,10 @@
-//! Views of a boot or a bench that end at a milestone in place of the end mark.
+//! Views of a boot or a bench that end at a milestone in place of the end mark, and views at the prices of a model.
 
 use crate::Notes;
 use crate::milestone_end;
+use crate::models;
 use crate::opened_boot::{self, OpenedBoot};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use benchmark::Document;
 use std::path::{Path, PathBuf};
 
@@ -12,17 +13,24 @@ use std::path::{Path, PathBuf};
 pub struct UpTo {
     milestone: Option<String>,
     boot: Option<i32>,
+    /// The machine model whose prices the boot has.
+    model: Option<String>,
 }
 
 impl UpTo {
     /// Ends at the milestone of this name.
     pub fn named(name: Option<&str>) -> UpTo {
-        UpTo { milestone: name.map(str::to_owned), boot: None }
+        UpTo { milestone: name.map(str::to_owned), ..UpTo::default() }
     }
 
     /// The same for this boot in logs of several: 0 is the last, -1 the one before.
     pub fn of_boot(self, boot: Option<i32>) -> UpTo {
         UpTo { boot, ..self }
+    }
+
+    /// The same at the prices of this machine model: a shipped one, or a file.
+    pub fn priced_as(self, model: Option<&str>) -> UpTo {
+        UpTo { model: model.map(str::to_owned), ..self }
     }
 
     /// The name of the requested milestone.
@@ -47,18 +55,43 @@ impl UpTo {
 
     /// As [`UpTo::open`], for a view that does not print its warnings. They go to standard error.
     pub fn open_noting_warnings(&self, path: &Path, notes: &dyn Notes) -> anyhow::Result<OpenedBoot> {
-        let mut opened = opened_boot::open_noting_warnings(path, notes)?;
-        self.apply(&mut opened).with_context(|| path.display().to_string())?;
+        let opened = self.open(path)?;
+        opened_boot::note_warnings(&opened, path, notes);
         Ok(opened)
+    }
+
+    /// The machine model that the user named.
+    pub fn model(&self) -> Option<&str> {
+        self.model.as_deref()
+    }
+
+    /// Ends an open boot at the milestone, and prices it.
+    ///
+    /// # Errors
+    /// As [`UpTo::cut`] and [`UpTo::price`].
+    pub fn apply(&self, opened: &mut OpenedBoot) -> anyhow::Result<()> {
+        self.cut(opened)?;
+        self.price(opened)
     }
 
     /// Ends an open boot at the milestone.
     ///
     /// # Errors
     /// If the boot did not pass the milestone, or cannot be cut there.
-    pub fn apply(&self, opened: &mut OpenedBoot) -> anyhow::Result<()> {
+    pub fn cut(&self, opened: &mut OpenedBoot) -> anyhow::Result<()> {
         match self.name() {
             Some(wanted) => milestone_end::end_at(wanted, &mut opened.timeline, opened.calls.is_some()),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives an open boot the prices of the model.
+    ///
+    /// # Errors
+    /// If there is no such model, or the boot cannot be priced.
+    pub fn price(&self, opened: &mut OpenedBoot) -> anyhow::Result<()> {
+        match &self.model {
+            Some(model) => opened.price(models::open(model)?),
             None => Ok(()),
         }
     }
@@ -66,8 +99,11 @@ impl UpTo {
     /// A bench measured up to the milestone.
     ///
     /// # Errors
-    /// If no boot of the bench passed it.
+    /// If no boot of the bench passed it, or if a price is wanted.
     pub fn of_bench(&self, document: Document) -> anyhow::Result<Document> {
+        if let Some(model) = &self.model {
+            bail!("--as {model} prices recordings, and this is a bench: give a recording that it kept (bench --keep)");
+        }
         match self.name() {
             Some(wanted) => Ok(document.up_to(wanted)?),
             None => Ok(document),

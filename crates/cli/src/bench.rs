@@ -170,6 +170,9 @@ Exit status:
 
 /// The bench requested by these options.
 fn request(args: &Args, output: &Output) -> anyhow::Result<Request> {
+    if let Some(model) = args.up_to.milestone().model() {
+        bail!("bench measures, and --as {model} prices recordings: price those that it keeps (--keep) with show --as");
+    }
     let base = args.boot.options(output)?;
     let shared = Shared { options: &base, leaves_init: args.boot.leaves_init(), notes: output };
     let (variants, axes) =

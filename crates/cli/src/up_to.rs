@@ -1,4 +1,4 @@
-//! `--up-to`: the option of every command that evaluates boots.
+//! `--up-to` and `--as`: the options of every command that evaluates boots.
 
 use campaigns::up_to::UpTo;
 
@@ -8,11 +8,14 @@ pub struct UpToArgs {
     /// unit:NAME, process:NAME or line:REGEX. `show --milestones` lists those of a recording
     #[arg(long, value_name = "MILESTONE")]
     up_to: Option<String>,
+    /// Price a deterministic boot as the machine of this model runs it: published-2016, or a file
+    #[arg(long = "as", value_name = "MODEL")]
+    model: Option<String>,
 }
 
 impl UpToArgs {
-    /// The requested milestone. No boot has been searched for it yet.
+    /// The requested milestone and model. No boot has been searched or priced yet.
     pub fn milestone(&self) -> UpTo {
-        UpTo::named(self.up_to.as_deref())
+        UpTo::named(self.up_to.as_deref()).priced_as(self.model.as_deref())
     }
 }

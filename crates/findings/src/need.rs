@@ -34,7 +34,9 @@ impl Need {
         let is_linux = seen.machine.os == Os::Linux;
         let has = |phase: Phase| seen.timeline.boundaries.iter().any(|boundary| boundary.phase == phase);
         match self {
-            Need::Rate => matches!(seen.timeline.unit, Unit::Nanoseconds | Unit::GuestTime | Unit::Instructions),
+            Need::Rate => {
+                matches!(seen.timeline.unit, Unit::Nanoseconds | Unit::GuestTime | Unit::Instructions | Unit::Priced)
+            }
             Need::BootPath => true,
             Need::System => seen.machine.os.is_known(),
             Need::Functions => seen.has_kind(SpanKind::Call),

@@ -1,8 +1,8 @@
 //! A boot with everything that the views need, each computed once. The tables are computed only for views that show
 //! them.
 
-use crate::{Facts, Findings, WhereLine};
-use analysis::{BootPath, Groups, Phase, ProcessTimes, Stays, Tables};
+use crate::{Facts, Findings, Priced, WhereLine};
+use analysis::{BootPath, Groups, Phase, ProcessTimes, Row, Stays, Tables};
 use std::cell::OnceCell;
 use timeline::{Cost, Ns, Os, Timeline, TrackId};
 
@@ -18,6 +18,8 @@ pub struct Boot<'a> {
     pub window: (Ns, Ns),
     /// The findings; `None` if no rules ran.
     pub findings: Option<Findings>,
+    /// The counts and ranges of a boot at the prices of a machine model.
+    pub priced: Option<Priced>,
     /// The stays of the boot path: what the boot waited for at each instant, in as few pieces as possible.
     pub(crate) stays: Stays<'a>,
     path: OnceCell<BootPath>,
@@ -48,6 +50,7 @@ impl<'a> Boot<'a> {
             window: (Ns::ZERO, analysis::total(timeline)),
             phases: analysis::phases(timeline),
             findings: None,
+            priced: None,
             stays: Stays::new(timeline),
             path: OnceCell::new(),
             groups,
@@ -90,7 +93,16 @@ impl<'a> Boot<'a> {
 
     /// The rows of the path, as documents list them.
     pub fn wheres(&self) -> Vec<WhereLine> {
-        self.tables().wheres.iter().cloned().map(WhereLine::from).collect()
+        self.lines_of(self.tables().wheres.iter().cloned())
+    }
+
+    /// Rows of the path, as documents list them.
+    pub(crate) fn lines_of(&self, rows: impl Iterator<Item = Row>) -> Vec<WhereLine> {
+        let mut lines: Vec<WhereLine> = rows.map(WhereLine::from).collect();
+        if let Some(priced) = &self.priced {
+            priced.add_to_rows(&mut lines);
+        }
+        lines
     }
 
     /// The rules that put the path in rows.

@@ -99,7 +99,7 @@ impl Layout {
     /// The most columns that such a text takes.
     pub(crate) fn time_width(&self) -> usize {
         match self.unit {
-            Unit::Nanoseconds | Unit::GuestTime | Unit::Count => 9,
+            Unit::Nanoseconds | Unit::GuestTime | Unit::Priced | Unit::Count => 9,
             Unit::Ticks => 12,
             Unit::Instructions => 13,
         }

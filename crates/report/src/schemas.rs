@@ -8,6 +8,7 @@ use crate::fit::Fit;
 use crate::history::PastBenches;
 use crate::lab::Lab;
 use crate::ledger::Ledger;
+use crate::model_document::ModelDocument;
 use crate::summary::Summary;
 use crate::trial::Proofs;
 use benchmark::Document;
@@ -26,6 +27,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("bootscope.fit/1", of::<Fit>()),
         ("bootscope.history/1", of::<PastBenches>()),
         ("bootscope.lab/1", of::<Lab>()),
+        ("bootscope.model/1", of::<ModelDocument>()),
         ("bootscope.range/1", of::<CommitRange>()),
         ("bootscope.rule/1", of::<Rule>()),
         ("bootscope.show/1", of::<Summary>()),

@@ -12,8 +12,8 @@ use crate::text::amount;
 use crate::user_space;
 use crate::where_line::is_zero;
 use crate::{
-    Boot, DiagnosticLine, ExitsLine, Facts, Finding, FoundLine, MAX_LISTED, Overhead, ProcessLine, SilencesLine,
-    Subject, UnitLine, WarningLine, WatchedLine, WhereLine,
+    Boot, DiagnosticLine, ExitsLine, Facts, Finding, FoundLine, MAX_LISTED, Overhead, Priced, PricedLine, ProcessLine,
+    SilencesLine, Subject, UnitLine, WarningLine, WatchedLine, WhereLine,
 };
 use analysis::{OwnTimes, Row, RowKey, TrackNames};
 use benchmark::{METRICS, Values};
@@ -45,7 +45,8 @@ pub struct Summary {
     /// The kernel and the machine.
     pub subject: Subject,
     /// The unit of all fields in `_ns`: `ns`, or `ticks` if the counter's rate is unknown. In a deterministic boot they
-    /// are ns of the guest's clock. `instructions`: what is not in a field `…waited_ns` is instructions. `guest-time`:
+    /// are ns of the guest's clock. `instructions`: what is not in a field `…waited_ns` is instructions. `priced`: they
+    /// are ns on the machine of the model in `priced`. `guest-time`:
     /// instructions and timed waits are not told apart.
     #[serde(default = "nanoseconds")]
     pub unit: String,
@@ -60,6 +61,9 @@ pub struct Summary {
     /// The timed waits in `total_ns`. In a deterministic boot, the rest is instructions.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub waited_ns: i64,
+    /// The prices of a machine model, in which all times are then; missing without a model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priced: Option<PricedLine>,
     /// The end mark; `null` if there is no evidence of it. The total then ends with the last evidence.
     pub end: Option<EndLine>,
     /// The share of the boot path charged to steps (including the VMM's), functions, threads and messages. The rest is
@@ -203,6 +207,11 @@ pub struct PhaseLine {
     /// The timed waits in it. In a deterministic boot, the rest is instructions.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub waited_ns: i64,
+    /// The ends of the range of its length, in a boot at the prices of a machine model; otherwise missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low_ns: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high_ns: Option<i64>,
     /// The largest error of `start_ns`.
     pub error_ns: i64,
     /// The evidence for its start.
@@ -272,6 +281,11 @@ pub struct FunctionLine {
     /// The timed waits in `total_ns`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub total_waited_ns: i64,
+    /// The ends of the range of `self_ns`, in a boot at the prices of a machine model; otherwise missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub self_low_ns: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub self_high_ns: Option<i64>,
     /// The number of its calls on the path.
     pub count: u64,
     /// True if only first calls have its time: its true time is at least this, and later calls are in its callers' rows.
@@ -481,9 +495,8 @@ pub fn summarize(timeline: &Timeline, facts: &Facts) -> Summary {
 impl Summary {
     /// The summary of an analysed boot.
     pub fn of(boot: &Boot) -> Summary {
-        let timeline = boot.timeline;
         Summary {
-            functions: boot.tables().functions.iter().map(|row| function_line(&timeline.names, row)).collect(),
+            functions: function_lines(boot, &boot.tables().functions),
             where_all_threads: boot.tables().all_threads.iter().cloned().map(WhereLine::from).collect(),
             processes: user_space::process_lines(boot),
             ..Summary::brief(boot)
@@ -493,11 +506,11 @@ impl Summary {
     /// The summary with at most this number of rows of each of the lists that are most of it. Rows beyond are not
     /// copied.
     pub(crate) fn with_rows(boot: &Boot, most: usize) -> Summary {
-        let (tables, names) = (boot.tables(), &boot.timeline.names);
+        let tables = boot.tables();
         let rows = |rows: &[Row]| rows.iter().take(most).cloned().map(WhereLine::from).collect();
         Summary {
-            wheres: rows(&tables.wheres),
-            functions: tables.functions.iter().take(most).map(|row| function_line(names, row)).collect(),
+            wheres: boot.lines_of(tables.wheres.iter().take(most).cloned()),
+            functions: function_lines(boot, tables.functions.iter().take(most)),
             where_all_threads: rows(&tables.all_threads),
             processes: user_space::process_lines(boot),
             ..Summary::without_tables(boot)
@@ -508,10 +521,10 @@ impl Summary {
     /// program's memory.
     pub fn of_last(mut boot: Boot) -> Summary {
         let summary = Summary::without_tables(&boot);
-        let (tables, names) = (boot.take_tables(), &boot.timeline.names);
+        let tables = boot.take_tables();
         Summary {
-            wheres: tables.wheres.into_iter().map(WhereLine::from).collect(),
-            functions: tables.functions.into_iter().map(|row| function_line(names, &row)).collect(),
+            wheres: boot.lines_of(tables.wheres.into_iter()),
+            functions: function_lines(&boot, &tables.functions),
             where_all_threads: tables.all_threads.into_iter().map(WhereLine::from).collect(),
             processes: user_space::process_lines(&boot),
             ..summary
@@ -539,6 +552,7 @@ impl Summary {
             warning_lines,
             total_ns: boot.total.0,
             waited_ns: timeline.cost(Ns::ZERO, boot.total).waited.0,
+            priced: boot.priced.as_ref().map(Priced::line),
             end: end_line(boot),
             explained: boot.tables().explained,
             scheduler_evidence: boot.path().scheduler_evidence,
@@ -716,10 +730,24 @@ fn phase_lines(boot: &Boot) -> Vec<PhaseLine> {
         start_ns: p.start.0,
         end_ns: p.end.0,
         waited_ns: boot.timeline.cost(p.start, p.end).waited.0,
+        low_ns: None,
+        high_ns: None,
         error_ns: p.error.0,
         evidence: p.evidence.clone(),
     };
-    boot.phases.iter().map(line).collect()
+    let mut lines: Vec<PhaseLine> = boot.phases.iter().map(line).collect();
+    if let Some(priced) = &boot.priced {
+        priced.add_to_phases(&mut lines);
+    }
+    lines
+}
+
+fn function_lines<'r>(boot: &Boot, rows: impl IntoIterator<Item = &'r Row>) -> Vec<FunctionLine> {
+    let mut lines: Vec<FunctionLine> = rows.into_iter().map(|row| function_line(&boot.timeline.names, row)).collect();
+    if let Some(priced) = &boot.priced {
+        priced.add_to_functions(&mut lines);
+    }
+    lines
 }
 
 fn function_line(names: &Names, row: &Row) -> FunctionLine {
@@ -732,6 +760,8 @@ fn function_line(names: &Names, row: &Row) -> FunctionLine {
         detail: detail.to_owned(),
         self_ns: row.self_time.0,
         total_ns: row.total_time.0,
+        self_low_ns: None,
+        self_high_ns: None,
         self_waited_ns: row.self_waited.0,
         total_waited_ns: row.total_waited.0,
         count: row.count,

@@ -168,6 +168,9 @@ fn header(summary: &Summary, layout: Layout, out: &mut String) {
         }
         None => writeln!(out, "{outcome}: no end mark; the last evidence is at {total}"),
     };
+    if let Some(priced) = &summary.priced {
+        paragraph(&harmless(&priced.text(summary.total_ns)), "  ", layout, out);
+    }
     // The requested line also shows the outcome, and is printed above. The evidence for a milestone is not the
     // outcome's.
     let is_printed =

@@ -8,6 +8,22 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use timeline::{FileLoss, LastSign, LogEnd, ManifestFault, ProcessNamed, Timeline, Unit, Warning};
 
+/// The part without a price, in words; empty if all is priced.
+fn unpriced(has_accesses: bool, not_placed: u64) -> String {
+    match (has_accesses, not_placed) {
+        (false, _) => {
+            "; accesses are not counted in this recording, so the prices are lower bounds: --trace exits counts them"
+                .to_owned()
+        }
+        (true, 0) => String::new(),
+        (true, accesses) => {
+            format!(
+                "; {accesses} accesses have no price, because their time is not known, so the total is a lower bound"
+            )
+        }
+    }
+}
+
 /// A warning, with its name for programs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WarningLine {
@@ -51,6 +67,9 @@ fn sentence(warning: &Warning, unit: Unit) -> String {
              zero is; what the other files say is shown",
             manifest_fault(why)
         ),
+        Warning::Priced { model, has_accesses, not_placed } => {
+            format!("all times are prices of the machine model {model}{}", unpriced(*has_accesses, *not_placed))
+        }
         Warning::FileMissing { file, recorded_bytes, loss } => format!(
             "{file} is missing ({recorded_bytes} bytes were recorded): {}; restore it from a copy, or record again",
             lost(*loss)
@@ -232,6 +251,11 @@ mod tests {
                 Warning::RecordingUnknown { why: ManifestFault::Missing },
                 "state unknown: there is no recording.json, so nothing tells how this boot was run, whether it was finished, \
                  and where its time zero is; what the other files say is shown",
+            ),
+            (
+                Warning::Priced { model: "m".to_owned(), has_accesses: false, not_placed: 0 },
+                "all times are prices of the machine model m; accesses are not counted in this recording, so the prices are \
+                 lower bounds: --trace exits counts them",
             ),
             (
                 Warning::FileMissing { file: file.clone(), recorded_bytes, loss: FileLoss::NoFigure },

@@ -20,6 +20,11 @@ pub struct WhereLine {
     /// The timed waits in `total_ns`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub total_waited_ns: i64,
+    /// The ends of the range of `self_ns`, in a boot at the prices of a machine model; otherwise missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub self_low_ns: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub self_high_ns: Option<i64>,
     /// The number of times that it was active.
     pub count: u64,
     /// True if only first calls have its time: its true time is at least this, and later calls are in its callers' rows.
@@ -65,6 +70,8 @@ impl From<Row> for WhereLine {
             total_ns: row.total_time.0,
             self_waited_ns: row.self_waited.0,
             total_waited_ns: row.total_waited.0,
+            self_low_ns: None,
+            self_high_ns: None,
             count: row.count,
             first_calls_only: row.first_calls_only,
             share: row.share,

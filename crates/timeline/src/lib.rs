@@ -166,6 +166,8 @@ pub enum Unit {
     /// Nanoseconds of the same clock. The timed waits are known ([`Timeline::timed_waits`]); the rest is instructions,
     /// each of which takes one nanosecond.
     Instructions,
+    /// Nanoseconds of a deterministic boot on the machine of a model.
+    Priced,
     /// Occurrences of something.
     Count,
 }
@@ -201,7 +203,7 @@ impl Unit {
     /// Appends a length to a text. In instructions, it has no timed waits.
     pub fn show_in(self, length: Ns, text: &mut String) {
         let units = match self {
-            Unit::Nanoseconds | Unit::GuestTime => time::NANOSECONDS,
+            Unit::Nanoseconds | Unit::GuestTime | Unit::Priced => time::NANOSECONDS,
             Unit::Ticks => ["ticks", "kticks", "Mticks", "Gticks"],
             Unit::Instructions => ["instr", "k instr", "M instr", "G instr"],
             Unit::Count => ["", "k", "M", "G"],
@@ -216,13 +218,14 @@ impl Unit {
             Unit::Ticks => "ticks",
             Unit::GuestTime => "guest-time",
             Unit::Instructions => "instructions",
+            Unit::Priced => "priced",
             Unit::Count => "count",
         }
     }
 
     /// The unit of that name in a document; nanoseconds if the name is unknown.
     pub fn named(name: &str) -> Unit {
-        let all = [Unit::Ticks, Unit::GuestTime, Unit::Instructions, Unit::Count];
+        let all = [Unit::Ticks, Unit::GuestTime, Unit::Instructions, Unit::Priced, Unit::Count];
         all.into_iter().find(|unit| unit.name() == name).unwrap_or_default()
     }
 }

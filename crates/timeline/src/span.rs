@@ -105,7 +105,7 @@ impl Spans {
     }
 
     /// Copies which call a span is from a span of another list.
-    pub(crate) fn copy_call(&mut self, id: SpanId, from: &Spans, other: SpanId) {
+    pub fn copy_call(&mut self, id: SpanId, from: &Spans, other: SpanId) {
         self.0[id.0 as usize].call = from.0[other.0 as usize].call;
     }
 

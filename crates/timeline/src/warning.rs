@@ -97,6 +97,14 @@ pub enum Warning {
         /// The last line received; `None` if there was no line at all.
         last: Option<LastSign>,
     },
+    /// All times are prices of a machine model.
+    Priced {
+        model: String,
+        /// True if accesses were counted. Otherwise only instructions and timed waits have a price.
+        has_accesses: bool,
+        /// The number of accesses without a price, because their time or function was not recorded.
+        not_placed: u64,
+    },
     /// Nothing shows how the boot was run, or whether its recording was finished.
     RecordingUnknown {
         /// The fault of the manifest.
@@ -209,6 +217,7 @@ impl Warning {
             Warning::RecordingAtWork { .. } => "recording-at-work",
             Warning::RecordingInterrupted { .. } => "recording-interrupted",
             Warning::RecordingUnknown { .. } => "recording-unknown",
+            Warning::Priced { .. } => "priced",
             Warning::FileMissing { .. } => "file-missing",
             Warning::FileCut { .. } => "file-cut",
             Warning::FileTooLarge { .. } => "file-too-large",
@@ -238,7 +247,10 @@ impl Warning {
             Warning::FileMissing { .. } | Warning::FileCut { .. } | Warning::FileTooLarge { .. } => {
                 Some(Figures::OfThisFile)
             }
-            Warning::TraceInTicks | Warning::LogInTicks | Warning::LogRateContradicted { .. } => Some(Figures::Times),
+            Warning::TraceInTicks
+            | Warning::LogInTicks
+            | Warning::LogRateContradicted { .. }
+            | Warning::Priced { .. } => Some(Figures::Times),
             Warning::ThreadSilent { .. } | Warning::LogPartMissing { .. } => Some(Figures::Functions),
             Warning::RecordingAtWork { .. }
             | Warning::RecordingInterrupted { .. }

@@ -135,7 +135,7 @@ fn round_step(least: i64) -> i64 {
 fn time(at: i64, step: i64, unit: Unit) -> String {
     let units = match unit {
         // The instants of a deterministic boot are on the guest's clock.
-        Unit::Nanoseconds | Unit::GuestTime | Unit::Instructions => ["ns", "µs", "ms", "s"],
+        Unit::Nanoseconds | Unit::GuestTime | Unit::Instructions | Unit::Priced => ["ns", "µs", "ms", "s"],
         Unit::Ticks => ["ticks", "kticks", "Mticks", "Gticks"],
         Unit::Count => ["", "k", "M", "G"],
     };

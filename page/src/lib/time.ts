@@ -4,18 +4,19 @@
 export type Whole = number | bigint;
 
 /** The unit of times. */
-export type Unit = "ns" | "ticks" | "guest-time" | "instructions";
+export type Unit = "ns" | "ticks" | "guest-time" | "instructions" | "priced";
 
 const UNITS: Record<Unit, readonly [string, string, string, string]> = {
     ns: ["ns", "µs", "ms", "s"],
     ticks: ["ticks", "kticks", "Mticks", "Gticks"],
     "guest-time": ["ns", "µs", "ms", "s"],
     instructions: ["instr", "k instr", "M instr", "G instr"],
+    priced: ["ns", "µs", "ms", "s"],
 };
 
 /** The unit of a document's lengths. Those of a deterministic boot are instructions only if it has no timed waits. */
 export function unitOf(document: { readonly unit: string; readonly time_base: string; readonly waited_ns?: number | string }): Unit {
-    if (document.unit === "ticks") return "ticks";
+    if (document.unit === "ticks" || document.unit === "priced") return document.unit;
     if (document.unit === "instructions" && !Number(document.waited_ns ?? 0)) return "instructions";
     return document.time_base === "guest-virtual" ? "guest-time" : "ns";
 }

@@ -28,6 +28,7 @@ const NAMES: Record<Unit, string> = {
     ticks: "ticks of a counter of unknown rate",
     "guest-time": "the guest's time",
     instructions: "instructions",
+    priced: "time on the machine of a model",
 };
 /** The clock of a unit: instructions count on the guest's. */
 const clockOf = (unit: Unit): Unit => (unit === "instructions" ? "guest-time" : unit);

@@ -26,6 +26,7 @@ const UNITS_SAY: Record<Unit, string> = {
     "guest-time":
         "Times are the guest's: an instruction counts as 1 ns, and a timed wait as long as it lasts. The command show has them apart.",
     instructions: "A deterministic boot has no milliseconds: figures are instructions.",
+    priced: "Times are prices of a machine model.",
 };
 
 interface Charged extends Row {

@@ -11,8 +11,8 @@ impl Replay<'_> {
         let mut spans = Spans::default();
         for (id, row) in self.timeline.spans.iter() {
             let (start, end) = (self.time(row.track, row.start), self.time(row.track, row.end));
-            let id = spans.push(SpanRow { start, end, ..row }, self.timeline.spans.parent(id));
-            spans.set_node(id, self.timeline.spans.node(id));
+            let new = spans.push(SpanRow { start, end, ..row }, self.timeline.spans.parent(id));
+            spans.copy_call(new, &self.timeline.spans, id);
         }
         t.spans = spans;
         let time_unless_open = |track, at| if at == Ns::MAX || at == Ns::MIN { at } else { self.time(track, at) };
@@ -30,6 +30,14 @@ impl Replay<'_> {
         }
         for b in &mut t.boundaries {
             b.at = self.time(boot, b.at);
+        }
+        for d in &mut t.deferrals {
+            let at = self.time(boot, d.at);
+            d.took = d.took.map(|took| at - self.time(boot, d.at - took));
+            d.at = at;
+        }
+        for m in &mut t.passed {
+            m.at = self.time(m.track.unwrap_or(boot), m.at);
         }
         for p in &mut t.processes {
             (p.start, p.end) = (self.time(boot, p.start), p.end.map(|end| self.time(boot, end)));

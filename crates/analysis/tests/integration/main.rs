@@ -6,5 +6,6 @@ mod cpu;
 mod holds;
 mod one_cpu;
 mod path;
+mod priced;
 mod tables;
 mod what_if;

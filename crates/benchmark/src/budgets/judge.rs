@@ -311,6 +311,8 @@ fn same_unit(budget: &Budget, observed: &Observed) -> Result<(), Unknown> {
     match (budget.unit, observed.noise) {
         // A metric has its own unit: timed waits are time.
         _ if budget.what.kind == Kind::Metric => Ok(()),
+        (Some(Unit::Nanoseconds), _) if observed.is_priced => Ok(()),
+        (Some(Unit::Instructions), _) if observed.is_priced => Err(Unknown::NotCounted { line, of }),
         (Some(Unit::Nanoseconds), Noise::Dithered | Noise::Repeats) => {
             let instructions = |ns: f64| Unit::Instructions.show(Ns::rounded(ns));
             let instead = match budget.limit {
@@ -335,6 +337,7 @@ fn unit(kind: Kind, observed: &Observed) -> &'static str {
         (Kind::Metric, _) | (Kind::Total | Kind::Phase | Kind::Function | Kind::Milestone, Noise::Clock) => {
             Unit::Nanoseconds.name()
         }
+        _ if observed.is_priced => Unit::Priced.name(),
         _ if observed.has_unknown_waits => Unit::GuestTime.name(),
         _ => Unit::Instructions.name(),
     }

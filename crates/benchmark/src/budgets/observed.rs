@@ -46,6 +46,8 @@ pub struct Observed {
     pub failed: usize,
     /// True if a deterministic boot does not show its timed waits: its instructions are unknown.
     pub has_unknown_waits: bool,
+    /// True if deterministic boots have the prices of a machine model: their amounts are times.
+    pub is_priced: bool,
     /// The values by quantity and round. A quantity that a boot lacks counts as 0, except milestones and metrics, which have no
     /// value then.
     values: BTreeMap<What, BTreeMap<u32, f64>>,
@@ -63,6 +65,7 @@ impl Observed {
             boots: 0,
             failed: 0,
             has_unknown_waits: false,
+            is_priced: false,
             values: BTreeMap::new(),
             rounds: BTreeMap::new(),
         }
@@ -112,7 +115,7 @@ impl Observed {
     }
 
     fn note_waits(&mut self, measured: &Measured) {
-        self.has_unknown_waits |= self.noise != Noise::Clock && measured.waited_ns.is_none();
+        self.has_unknown_waits |= self.noise != Noise::Clock && !self.is_priced && measured.waited_ns.is_none();
     }
 
     /// The amount of a part that has a budget: its time, or the instructions of a deterministic boot.

@@ -29,6 +29,7 @@ pub fn recordings(paths: &[&PathBuf], up_to: &UpTo, notes: &dyn Notes) -> anyhow
         let (to, first) = observed.get_or_insert_with(|| {
             let mut observed = Observed::new(&name, noise(manifest));
             observed.about = about(&opened);
+            observed.is_priced = up_to.model().is_some();
             (observed, manifest.clone())
         });
         same(first, manifest, &all[0], path)?;
@@ -100,11 +101,12 @@ fn add(
     }
     let mut measured = Measured::default();
     measured.take_milestones(&opened.timeline);
-    if let Err(why) = up_to.apply(opened) {
+    if let Err(why) = up_to.cut(opened) {
         notes.note(&format!("{}: {why:#}", opened.recording.path().display()));
         observed.add_failed();
         return Ok(());
     }
+    up_to.price(opened)?;
     let boot = opened.boot(None)?;
     let calls = opened.calls.as_ref().filter(|_| observed.noise != Noise::Clock).map(Followed::tree);
     measured.metrics = boot.facts.metrics;

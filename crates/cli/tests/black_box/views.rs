@@ -7,6 +7,7 @@ mod ledger;
 mod otlp;
 mod page_what_if;
 mod picture;
+mod priced;
 mod sums;
 mod terminal_view;
 mod view;

@@ -85,7 +85,7 @@ fn write_profile(lane: &Lane, frames: &mut Frames, out: &mut dyn Write) -> io::R
     let end = lane.slices().map(|s| s.end).max().unwrap_or_default().max(frames.boot.total);
     let name = Value::from(lane.name.as_str());
     let unit = match frames.boot.timeline.unit {
-        Unit::Nanoseconds | Unit::GuestTime | Unit::Instructions => "nanoseconds",
+        Unit::Nanoseconds | Unit::GuestTime | Unit::Instructions | Unit::Priced => "nanoseconds",
         Unit::Ticks | Unit::Count => "none",
     };
     write!(

@@ -354,7 +354,7 @@ pub fn console(lines: &[ConsoleLine], unit: Unit, out: Out) -> io::Result<()> {
 
 fn console_line(line: &ConsoleLine, unit: Unit, out: Out) -> io::Result<()> {
     let at = line.at.map_or(String::new(), |at| match unit {
-        Unit::Nanoseconds | Unit::GuestTime | Unit::Instructions => format!("{:.6}", at.0 as f64 / 1e9),
+        Unit::Nanoseconds | Unit::GuestTime | Unit::Instructions | Unit::Priced => format!("{:.6}", at.0 as f64 / 1e9),
         counts => counts.show(at),
     });
     let shown = &line.text[..line.text.len().min(MAX_LINE_BYTES)];

@@ -38,7 +38,7 @@ impl Scale {
         let [whole, thousands, millions] = match Unit::named(&ledger.unit) {
             Unit::Ticks => ["ticks"; 3],
             Unit::Instructions => ["instr", "k instr", "M instr"],
-            Unit::Nanoseconds | Unit::GuestTime | Unit::Count => ["ns", "µs", "ms"],
+            Unit::Nanoseconds | Unit::GuestTime | Unit::Priced | Unit::Count => ["ns", "µs", "ms"],
         };
         let (name, unit_ns) = match longest {
             _ if whole == thousands => (whole, 1),

@@ -3,6 +3,7 @@
 use super::joined;
 use crate::layout::cost;
 use crate::paragraph::paragraph;
+use crate::priced::range;
 use crate::table::{Align, Column, Line, WIDE, only, render};
 use crate::text::{counted, cut, percent, thousands, width};
 use crate::{FunctionLine, Layout, WhereLine, harmless};
@@ -16,6 +17,7 @@ pub fn rows(title: &'static str, all: &[WhereLine], layout: Layout) -> String {
         own: cost(r.self_ns, r.self_waited_ns),
         total: cost(r.total_ns, r.total_waited_ns),
         at_least: r.first_calls_only,
+        range: priced_range(r.self_low_ns, r.self_high_ns),
         count: r.count,
         tracks: tracks(&r.tracks, layout),
     };
@@ -38,6 +40,7 @@ pub fn functions(all: &[FunctionLine], layout: Layout) -> String {
         own: cost(r.self_ns, r.self_waited_ns),
         total: cost(r.total_ns, r.total_waited_ns),
         at_least: r.first_calls_only,
+        range: priced_range(r.self_low_ns, r.self_high_ns),
         count: r.count,
         tracks: tracks(&r.tracks, layout),
     };
@@ -50,17 +53,23 @@ struct Cells {
     total: Cost,
     /// True if only first calls have its time.
     at_least: bool,
+    /// The range of its own time, in a priced boot.
+    range: String,
     count: u64,
     tracks: String,
 }
 
 fn table(title: &'static str, all: Vec<Cells>, layout: Layout) -> String {
     let waits = all.iter().any(|r| r.total.waited > Ns::ZERO);
-    let shown = [true, true, waits, true, true, waits && has_room(layout), true, !waits || has_room(layout)];
+    let ranges = all.iter().any(|r| !r.range.is_empty());
+    let is_narrow = waits || ranges;
+    let shown =
+        [true, true, ranges, waits, true, true, waits && has_room(layout), true, !is_narrow || has_room(layout)];
     let time = Some(layout.time_width() + 2);
     let columns = [
         Column::new(title, Align::Left, None),
         Column::new("self", Align::Right, time),
+        Column::new("range", Align::Right, Some(RANGE)),
         Column::new("waited", Align::Right, Some(9)),
         Column::new("share", Align::Right, Some(7)),
         Column::new("total", Align::Right, time),
@@ -84,6 +93,7 @@ fn table(title: &'static str, all: Vec<Cells>, layout: Layout) -> String {
             [
                 r.name.clone(),
                 layout.at_least(r.at_least, r.own),
+                r.range.clone(),
                 layout.waited(r.own),
                 share(r.own),
                 layout.at_least(r.at_least, r.total),
@@ -97,7 +107,7 @@ fn table(title: &'static str, all: Vec<Cells>, layout: Layout) -> String {
     };
     let sum = |name: String, cost: Cost| {
         let none = String::new;
-        let cells = [name, layout.busy(cost), layout.waited(cost), share(cost), none(), none(), none(), none()];
+        let cells = [name, layout.busy(cost), none(), layout.waited(cost), share(cost), none(), none(), none(), none()];
         Line { cells: only(cells, shown), faint: true }
     };
     let mut lines: Vec<Line> = listed.iter().map(line).collect();
@@ -115,6 +125,14 @@ fn table(title: &'static str, all: Vec<Cells>, layout: Layout) -> String {
         paragraph(FIRST_CALLS, "", layout, &mut out);
     }
     out
+}
+
+/// Columns of a range of times.
+const RANGE: usize = 20;
+
+/// The range of a row's own time in a priced boot; empty in another one.
+pub(super) fn priced_range(low_ns: Option<i64>, high_ns: Option<i64>) -> String {
+    low_ns.zip(high_ns).map_or(String::new(), |(low, high)| range(low, high))
 }
 
 /// True if there is room for the waits of total times, and for threads beside waits.
