@@ -19,14 +19,16 @@
 
 pub(crate) mod aliases;
 mod demangle;
+mod known;
+mod lines;
 
 pub(crate) use demangle::plain as plain_name;
+pub(crate) use known::Known;
 
 use crate::formats::firmware_images::FirmwareImages;
-use crate::input::records_max;
 use ::arch::Image;
-use aliases::Kind;
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
+use lines::{Row, begins, rows};
 use std::cmp::Reverse;
 use std::hash::BuildHasher;
 use std::ops::Deref;
@@ -90,9 +92,6 @@ const FUNCTION_BYTES_MAX: u64 = 1 << 20;
 /// Functions are found by their page of 4 KiB; this number of pages covers the first 1 GiB.
 const PAGE_BITS: u32 = 12;
 const PAGES_MAX: usize = 1 << 18;
-
-/// The bytes of memory for a line, while it is read and in the list.
-const ROW_COST: usize = 160;
 
 /// The least number of different called functions by which a list can be judged.
 const CALLED_MIN: u64 = 20;
@@ -412,176 +411,6 @@ impl From<List> for Symbols {
         Symbols { list: Arc::new(list), ..Symbols::default() }
     }
 }
-
-/// A line of a list that is code.
-#[derive(Clone, Copy, Debug)]
-struct Row<'a> {
-    address: u64,
-    kind: Kind,
-    name: &'a str,
-    /// The line's index.
-    line: usize,
-}
-
-/// Reads the code of a list, in order of address. The sort is stable: rows of one address keep the list's order.
-fn rows<'a>(place: &str, text: &'a [u8], diagnostics: &mut Diagnostics) -> Vec<Row<'a>> {
-    let mut rows: Vec<Row> = Vec::new();
-    let (most, mut beyond) = (records_max(text.len(), ROW_COST), 0);
-    lines(place, text, diagnostics, |line, address, kind, name| match rows.len() < most {
-        true => rows.push(Row { address, kind, name, line }),
-        false => beyond += 1,
-    });
-    diagnostics.add(DiagnosticKind::EntriesBeyondBound, place, beyond, None, || place.to_owned());
-    rows.sort_by_key(|row| row.address);
-    rows
-}
-
-/// Returns the row at which a kernel's image begins: the first line of that name.
-fn begins<'r, 'a>(rows: &'r [Row<'a>]) -> Option<&'r Row<'a>> {
-    let named = |wanted: &str| rows.iter().filter(|row| row.name == wanted).min_by_key(|row| row.line);
-    named("_text").or_else(|| named("_stext"))
-}
-
-/// A list that was read once, kept for other boots of the same kernel. If a kernel moves to another address at each
-/// boot, its lists differ only in addresses, whose order stays the same.
-pub(crate) struct Known {
-    text: Arc<Vec<u8>>,
-    list: Arc<List>,
-    /// The offset at which each line begins; empty if a line has another format.
-    starts: Vec<u32>,
-    /// The lines that are code, in order of address; true for one with the same address as the line before.
-    order: Vec<(u32, bool)>,
-    begins: Option<usize>,
-    diagnostics: Diagnostics,
-}
-
-/// The number of digits that an address must have in a list that may be read again with other addresses.
-const DIGITS: usize = 16;
-
-impl Known {
-    pub(crate) fn read(place: &str, text: Arc<Vec<u8>>) -> Known {
-        let mut diagnostics = Diagnostics::default();
-        let rows = rows(place, &text, &mut diagnostics);
-        let same = |i: usize| i.checked_sub(1).is_some_and(|before| rows[before].address == rows[i].address);
-        let order = rows.iter().enumerate().map(|(i, row)| (timeline::number(row.line), same(i))).collect();
-        let begins = begins(&rows).map(|row| row.line);
-        let list = Arc::new(List::of_rows(&rows));
-        let starts = starts(&text).unwrap_or_default();
-        Known { text, list, starts, order, begins, diagnostics }
-    }
-
-    /// Reads a text that differs only in addresses, with its diagnostics. `None` if a full reading could give a
-    /// different result.
-    pub(crate) fn again(&self, text: &Arc<Vec<u8>>) -> Option<(Arc<List>, Diagnostics)> {
-        if Arc::ptr_eq(&self.text, text) {
-            return Some((self.list.clone(), self.diagnostics.clone()));
-        }
-        let addresses = self.addresses(text)?;
-        let mut kept: Vec<u64> = Vec::with_capacity(self.list.len());
-        for &(line, is_same) in &self.order {
-            let address = addresses[line as usize];
-            match kept.last() {
-                Some(&last) if is_same != (address == last) || address < last => return None,
-                Some(_) if is_same => {}
-                _ => kept.push(address),
-            }
-        }
-        // A list that is too long was read without some lines.
-        let fits = kept.len() == self.list.len();
-        let begins = self.begins.map(|line| addresses[line]);
-        let list = List { addresses: kept, names: self.list.names.clone(), begins, by_page: OnceLock::new() };
-        fits.then(|| (Arc::new(list), self.diagnostics.clone()))
-    }
-
-    /// Returns the address of each line if all the rest of the text is the same. Zero addresses must stay zero.
-    fn addresses(&self, text: &[u8]) -> Option<Vec<u64>> {
-        if self.starts.is_empty() || text.len() != self.text.len() {
-            return None;
-        }
-        let ends = self.starts.iter().skip(1).map(|&end| end as usize).chain([text.len()]);
-        let line = |(start, end): (usize, usize)| {
-            let ((was, rest_was), (is, rest)) = (split(&self.text[start..end])?, split(&text[start..end])?);
-            (rest_was == rest && (was == 0) == (is == 0)).then_some(is)
-        };
-        self.starts.iter().map(|&start| start as usize).zip(ends).map(line).collect()
-    }
-}
-
-/// Returns the offset of each line. `None` if one does not begin with an address of [`DIGITS`] digits and a space.
-fn starts(text: &[u8]) -> Option<Vec<u32>> {
-    if text.last() != Some(&b'\n') {
-        return None;
-    }
-    let mut starts = vec![0];
-    starts.extend(memchr::memchr_iter(b'\n', text).map(|end| u32::try_from(end + 1).unwrap_or(u32::MAX)));
-    starts.pop();
-    let is_line = |&start: &u32| text.get(start as usize..).is_some_and(|line| split(line).is_some());
-    starts.iter().all(is_line).then_some(starts)
-}
-
-/// Splits off an address of [`DIGITS`] digits.
-fn split(line: &[u8]) -> Option<(u64, &[u8])> {
-    let (digits, rest) = line.split_first_chunk::<DIGITS>()?;
-    let mut address = 0;
-    for &digit in digits {
-        address = address << 4 | u64::from(HEX[usize::from(digit)]?);
-    }
-    (rest.first() == Some(&b' ')).then_some((address, rest))
-}
-
-/// Calls `function` for each line that is code. Counts malformed lines.
-fn lines<'a>(
-    place: &str,
-    text: &'a [u8],
-    diagnostics: &mut Diagnostics,
-    mut function: impl FnMut(usize, u64, Kind, &'a str),
-) {
-    let ends = memchr::memchr_iter(b'\n', text).chain([text.len()]);
-    let mut start = 0;
-    for (i, end) in ends.enumerate() {
-        let line = &text[start..end];
-        start = (end + 1).min(text.len());
-        match parse(line) {
-            Some((0, ..)) if i > 8 => {
-                diagnostics.note(DiagnosticKind::SymbolAddressHidden, || format!("{place}:{}", i + 1))
-            }
-            Some((address, b't' | b'T', name)) if address != 0 => function(i, address, Kind::Code, name),
-            Some((address, b'w' | b'W', name)) if address != 0 => function(i, address, Kind::Weak, name),
-            Some(_) => {}
-            None if line.is_empty() => {}
-            None => diagnostics.note(DiagnosticKind::SymbolLineUnreadable, || format!("{place}:{}", i + 1)),
-        }
-    }
-}
-
-fn parse(line: &[u8]) -> Option<(u64, u8, &str)> {
-    let mut address = 0u64;
-    let mut digits = 0;
-    let kind_and_name = loop {
-        match *line.get(digits)? {
-            b' ' => break &line[digits..],
-            byte => address = address << 4 | u64::from(HEX[usize::from(byte)]?),
-        }
-        digits += 1;
-    };
-    let [b' ', kind, b' ', name @ ..] = kind_and_name else { return None };
-    let name = name.split(|b| b.is_ascii_whitespace()).next()?;
-    let fits = (1..=16).contains(&digits) && !name.is_empty();
-    fits.then_some((address, *kind, std::str::from_utf8(name).ok()?))
-}
-
-/// The value of each byte as a hexadecimal digit.
-const HEX: [Option<u8>; 256] = {
-    let mut worth = [None; 256];
-    let mut digit = 0;
-    while digit < 16 {
-        let character = b"0123456789abcdef"[digit as usize];
-        worth[character as usize] = Some(digit);
-        worth[character.to_ascii_uppercase() as usize] = Some(digit);
-        digit += 1;
-    }
-    worth
-};
 
 #[cfg(test)]
 mod tests {
