@@ -26,6 +26,7 @@ pub(crate) mod linux_words;
 pub(crate) mod other_kernels;
 pub mod perf_data;
 pub mod perf_script;
+pub mod perfetto;
 pub(crate) mod plugin_header;
 pub mod process_table;
 mod read_stamp;

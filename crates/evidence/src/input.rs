@@ -13,6 +13,16 @@ use timeline::{DiagnosticKind, Diagnostics};
 /// Largest size of an unpacked file.
 pub const UNPACKED_BYTES_MAX: u64 = 256 << 20;
 
+/// A log is a tenth of its size when it is packed. What becomes more than this for each of its bytes is no log.
+const UNPACKED_RATIO_MAX: u64 = 200;
+/// A small file may become this much, whatever its ratio.
+const UNPACKED_BYTES_SMALL: u64 = 64 << 20;
+
+/// The most that a compressed file of this length becomes: [`UNPACKED_BYTES_MAX`] bytes, and less if it is small.
+pub(crate) fn unpacked_bytes_max(packed: &[u8]) -> u64 {
+    (packed.len() as u64).saturating_mul(UNPACKED_RATIO_MAX).clamp(UNPACKED_BYTES_SMALL, UNPACKED_BYTES_MAX)
+}
+
 /// A file's records may take this memory, in bytes, plus [`RECORDS_BYTES_EACH`] for each byte of the file. A log of a
 /// real boot takes less. A file that is made to be dense has more records in its bytes, and those beyond the bound are
 /// counted.

@@ -32,8 +32,8 @@ pub use boot::regions;
 pub use boot::subject::Subject;
 pub use formats::{
     bootchart, bootstage, calls, cbmem, efi_loader, exits, firmware, first_executions, fpdt, ftrace, function_graph,
-    guest_messages, guestfs, initcalls, journal, kernel_log, perf_data, perf_script, process_table, silence, symbols,
-    systemd_analyze, trace_dat, tslog, uftrace, watched,
+    guest_messages, guestfs, initcalls, journal, kernel_log, perf_data, perf_script, perfetto, process_table, silence,
+    symbols, systemd_analyze, trace_dat, tslog, uftrace, watched,
 };
 pub use input::{UNPACKED_BYTES_MAX, index};
 pub use readers::calls::{BootCalls, contexts, profile};

@@ -10,7 +10,7 @@ use crate::formats::tslog;
 use crate::input::index::Index;
 use crate::input::recent::Recent;
 use crate::input::text::{HOLE_BYTES_MIN, Lines};
-use crate::input::{File, Input, UNPACKED_BYTES_MAX, is_imported};
+use crate::input::{File, Input, is_imported, unpacked_bytes_max};
 use crate::readers::reader::{Own, Taken};
 use recording::Recording;
 use std::io::Read;
@@ -234,16 +234,6 @@ fn gunzip_whole(packed: &[u8]) -> Option<Vec<u8>> {
     let status = unpacking.decompress(packed, &mut whole, zlib_rs::InflateFlush::Finish).ok()?;
     let is_all = (unpacking.total_in(), unpacking.total_out()) == (packed.len() as u64, bytes as u64);
     (status == zlib_rs::Status::StreamEnd && is_all).then_some(whole)
-}
-
-/// A log is a tenth of its size when it is packed. What becomes more than this for each of its bytes is no log.
-const UNPACKED_RATIO_MAX: u64 = 200;
-/// A small file may become this much, whatever its ratio.
-const UNPACKED_BYTES_SMALL: u64 = 64 << 20;
-
-/// The most that a compressed file of this length becomes: [`UNPACKED_BYTES_MAX`] bytes, and less if it is small.
-fn unpacked_bytes_max(packed: &[u8]) -> u64 {
-    (packed.len() as u64).saturating_mul(UNPACKED_RATIO_MAX).clamp(UNPACKED_BYTES_SMALL, UNPACKED_BYTES_MAX)
 }
 
 /// The content of a compressed file, as far as it can be read.

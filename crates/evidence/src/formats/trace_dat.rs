@@ -33,7 +33,7 @@ const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 const TEXT_RATIO_MAX: usize = 4;
 const TEXT_BYTES_SMALL: usize = 16 << 20;
 
-fn text_bytes_max(records_bytes: usize) -> usize {
+pub(crate) fn text_bytes_max(records_bytes: usize) -> usize {
     let most = usize::try_from(UNPACKED_BYTES_MAX).unwrap_or(usize::MAX);
     records_bytes.saturating_mul(TEXT_RATIO_MAX).saturating_add(TEXT_BYTES_SMALL).min(most)
 }

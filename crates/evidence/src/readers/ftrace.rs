@@ -3,7 +3,7 @@
 use crate::boot::offers::{Offers, Stamped, StampedText};
 use crate::boot::{Found, Placing};
 use crate::formats::ftrace::{Event, Stamps, Trace, is_event};
-use crate::formats::trace_dat;
+use crate::formats::{perfetto, trace_dat};
 use crate::input::text::Line;
 use crate::input::{File, FirstOf, Input, is_imported};
 use crate::readers::reader::{Evidence, Own, Reader};
@@ -42,13 +42,17 @@ impl Reader for Files {
     }
 
     fn is_whole(&self, bytes: &[u8]) -> Option<String> {
-        trace_dat::recognise(bytes).map(str::to_owned)
+        let perfetto = || perfetto::recognise(bytes).then_some(perfetto::KIND);
+        trace_dat::recognise(bytes).or_else(perfetto).map(str::to_owned)
     }
 
     fn add(&mut self, _own: Option<usize>, mut input: Input, diagnostics: &mut Diagnostics) {
-        if trace_dat::recognise(&input.file.bytes).is_some() {
-            let name = input.file.name.clone();
-            let bytes = trace_dat::text(&name, &input.file.bytes, diagnostics);
+        let (name, bytes) = (input.file.name.clone(), &input.file.bytes);
+        let text = match trace_dat::recognise(bytes) {
+            Some(_) => Some(trace_dat::text(&name, bytes, diagnostics)),
+            None => perfetto::recognise(bytes).then(|| perfetto::text(&name, bytes, diagnostics)),
+        };
+        if let Some(bytes) = text {
             input.file = Rc::new(File { name, bytes: bytes.into() });
         }
         self.0.add(input);

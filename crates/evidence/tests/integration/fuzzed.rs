@@ -41,12 +41,13 @@ const TARGETS: [(&str, &str); 32] = [
 ];
 
 /// Formats that are read without a reader of their own, and the target that has the format's name among its words.
-const OTHERS: [(&str, &str); 9] = [
+const OTHERS: [(&str, &str); 10] = [
     ("android_words", "imported"),
     ("archive", "imported"),
     ("how", "imported"),
     ("meminfo", "imported"),
     ("ports", "imported"),
+    ("perfetto", "perfetto"),
     ("trace_dat", "trace_dat"),
     ("budgets", "kept"),
     ("history", "kept"),

@@ -17,6 +17,7 @@ mod journal_forms;
 mod logs;
 mod pasted;
 mod perf_data;
+mod perfetto;
 mod planted;
 mod processes;
 mod stacks;
