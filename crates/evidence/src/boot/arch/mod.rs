@@ -110,6 +110,7 @@ pub(super) mod tests {
         name: "stub",
         aliases: &[],
         targets: &["stub"],
+        has_ports: true,
         qemu: Qemu {
             program: "stub",
             machine: "none",
