@@ -1,12 +1,12 @@
 //! A deterministic boot at the prices of a machine model.
 //!
 //! The boot is replayed: an instruction takes its price in place of 1 ns, an access takes its price at the time at which
-//! it was counted, and a timed wait keeps its length. All accesses that were counted at one time are paid there at once.
-//! Accesses in timed waits are free: the wait lasts as long as the clock says.
+//! it was made, as far as the evidence shows it ([`places`]), and a timed wait keeps its length. Accesses in timed waits are free: the wait lasts as long as the clock says.
 //!
 //! A wait for a timer keeps its length. A wait for another thread lasts until that thread gets there. If nothing shows
 //! what ended a wait, its length changes as all that the machine did meanwhile.
 
+mod places;
 mod rates;
 
 use crate::machine_model::{Bound, MachineModel};
@@ -17,7 +17,7 @@ use rates::Rates;
 use std::fmt;
 use timeline::{Exits, InterruptKind, Ns, TimeBase, Timeline, TrackId, Unit, Wait, WaitedOn, Warning};
 
-/// What a model prices in a boot, up to its end.
+/// The things in a boot that a model prices, up to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
     /// The executed instructions.

@@ -65,7 +65,7 @@ pub struct PricesLine {
     pub first_touch: Option<PriceLine>,
 }
 
-/// A price.
+/// One price with its range.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PriceLine {
@@ -73,7 +73,7 @@ pub struct PriceLine {
     /// The ends of its range.
     pub low_ns: f64,
     pub high_ns: f64,
-    /// How it was found, if not as `source` of the model says.
+    /// The way in which it was found, if not as `source` of the model says.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source: String,
 }
@@ -218,7 +218,8 @@ mod tests {
 
     #[test]
     fn a_wrong_model_is_refused_with_its_place() {
-        let cases: [(&str, fn(&mut Value)); 11] = [
+        type Change = fn(&mut Value);
+        let cases: [(&str, Change); 11] = [
             ("prices.cpuid.ns is -1 ns: give 0 to", |m| m["prices"]["cpuid"]["ns"] = json!(-1)),
             ("prices.instruction.low_ns is 0 ns: give 0.01", |m| m["prices"]["instruction"]["low_ns"] = json!(0)),
             ("prices.halt.high_ns is 1000000000", |m| m["prices"]["halt"]["high_ns"] = json!(1e9)),

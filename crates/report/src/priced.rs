@@ -124,7 +124,7 @@ impl Limit {
 }
 
 impl PricedLine {
-    /// What was counted, and what it takes on the model's machine.
+    /// A sentence: the counts, and the length on the machine of the model.
     pub(crate) fn text(&self, total_ns: i64) -> String {
         let instructions = Unit::Instructions.show(Ns(i64::try_from(self.instructions).unwrap_or(i64::MAX)));
         let mut parts = vec![instructions.replace("instr", "instructions")];

@@ -1,5 +1,6 @@
 //! The price of each nanosecond of a deterministic boot.
 
+use super::places::Places;
 use crate::machine_model::{Bound, MachineModel};
 use std::collections::BTreeMap;
 use timeline::{ExitKind, Ns, Timeline};
@@ -69,17 +70,19 @@ impl Rates {
     }
 }
 
-/// The price of all accesses that were counted at each time. Those from before time zero are paid at time zero.
+/// The price of all accesses that were made at each time. Those from before time zero are paid at time zero.
 fn accesses(timeline: &Timeline, model: &MachineModel, bound: Bound) -> BTreeMap<Ns, f64> {
     let mut sums: BTreeMap<Ns, f64> = BTreeMap::new();
     let prices = ExitKind::ALL.map(|kind| model.access(kind).at(bound));
     let Some(exits) = &timeline.exits else { return sums };
+    let places = Places::new(exits, timeline, crate::total(timeline));
     for run in &exits.runs {
         let kind = exits.rows[run.row as usize].kind;
         let price = ExitKind::ALL.iter().position(|of| *of == kind).map_or(0.0, |index| prices[index]);
         let paid = (run.count - run.in_waits) as f64 * price;
-        if let Some(at) = run.at.filter(|_| paid > 0.0) {
-            *sums.entry(at.max(Ns::ZERO)).or_default() += paid;
+        let times = if paid > 0.0 { places.of(run).unwrap_or_default() } else { Vec::new() };
+        for at in &times {
+            *sums.entry((*at).max(Ns::ZERO)).or_default() += paid / times.len() as f64;
         }
     }
     sums

@@ -4,8 +4,8 @@ use crate::common::log;
 use analysis::{Bound, Groups, MachineModel, NotPriced, Price, WhatIf, counted, priced, tables};
 use proptest::prelude::*;
 use timeline::{
-    ExitKind, ExitRow, ExitRun, Exits, InterruptKind, NameId, Ns, TimeBase, TimedWaits, Timeline, TrackId, Unit, Wait,
-    WaitedOn, Warning,
+    ExitKind, ExitPath, ExitRow, ExitRun, Exits, InterruptKind, NameId, Ns, TimeBase, TimedWaits, Timeline, TrackId,
+    Unit, Wait, WaitedOn, Warning,
 };
 
 /// An instruction costs half a nanosecond (a quarter to one), an access 1000 ns.
@@ -46,6 +46,39 @@ fn rows(boot: &Timeline) -> Vec<(String, i64)> {
     let mut rows: Vec<(String, i64)> = rows.filter(|row| row.1 > 0).collect();
     rows.sort();
     rows
+}
+
+/// The access of `port` is stamped before `b`, in which `port` is called twice; that of `other` is in no known call.
+#[test]
+fn an_access_is_paid_in_a_call_of_its_function() {
+    let text = "
+        0    main enter SYSINIT/a
+        100  main exit  SYSINIT/a
+        100  main enter SYSINIT/b
+        120  main enter port
+        130  main exit  port
+        150  main enter port
+        160  main exit  port
+        200  main exit  SYSINIT/b
+        200  main enter SYSINIT/c
+        220  main enter port
+        230  main exit  port
+        300  main exit  SYSINIT/c
+        300  main end";
+    let mut boot = boot(text, &[], &[(90, 2), (210, 0)]);
+    let [port, unknown] = ["port", "unknown"].map(|name| boot.names.intern(name));
+    let exits = boot.exits.as_mut().unwrap();
+    exits.paths = [(port, None), (unknown, Some(0))].map(|(function, caller)| ExitPath { function, caller }).to_vec();
+    let expected = |in_a: i64, in_port: i64| {
+        let rows = [("SYSINIT a", 50 + in_a), ("SYSINIT b", 40), ("SYSINIT c", 45), ("port", 15 + in_port)];
+        rows.map(|(name, ns)| (name.to_owned(), ns))
+    };
+    assert_eq!(rows(&at(&boot, Bound::Value)), expected(2000, 0), "its function is unknown");
+    boot.exits.as_mut().unwrap().rows[0].function = port;
+    assert_eq!(rows(&at(&boot, Bound::Value)), expected(0, 2000));
+    let row = &mut boot.exits.as_mut().unwrap().rows[0];
+    (row.function, row.path) = (unknown, Some(1));
+    assert_eq!(rows(&at(&boot, Bound::Value)), expected(0, 2000), "by its caller");
 }
 
 const STEPS: &str = "
