@@ -16,6 +16,8 @@ pub(in crate::vmm) mod program;
 mod replies;
 mod root_device;
 mod set_up;
+#[cfg(test)]
+mod tests;
 
 /// The name for messages to the user.
 const NAME: &str = recording::VmmKind::Qemu.name();
