@@ -486,6 +486,30 @@ fn a_vmm_that_answers_nothing_ends_with_its_timeout() {
 }
 
 #[test]
+fn the_end_of_a_stubborn_vmm_is_within_the_time_for_the_last_evidence() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = options(&dir, Until::PowerOff);
+    let killed_at = |used_ns: i64| {
+        let script = Script { stubborn: true, ..runs() };
+        let mut writer = Writer::create(&options.out, true, &Manifest::begun_now()).unwrap();
+        let vm = Stub(script.clone()).start(&launched(&options.guest)).unwrap();
+        let (profile, mut observer) = (GuestProfile::default(), Silent);
+        let mut watch = Watch::new(&options, &profile, None, None, vm, &mut writer, &mut observer).unwrap();
+        watch.begin_last_evidence();
+        while watch.vm.elapsed_ns() < used_ns {
+            watch.step(&|_| false).unwrap();
+        }
+        watch.finish(None);
+        script.killed_ns.lock().unwrap().unwrap()
+    };
+    // The evidence and the VMM's end share 10 s, of which the end alone may take 3 s.
+    assert_eq!(killed_at(SECOND), 4 * SECOND);
+    assert_eq!(killed_at(9 * SECOND), 10 * SECOND);
+    let at_ns = killed_at(12 * SECOND);
+    assert!((12 * SECOND..12 * SECOND + SECOND / 10).contains(&at_ns), "killed after {at_ns} ns");
+}
+
+#[test]
 fn a_guest_that_reports_its_end_and_resets_in_the_same_moment_has_reached_it() {
     // The news of the reset comes by another channel than the guest's output before it, and can arrive first.
     let reset = || runs().has_news(1000, News::Off(GuestEnd::Reset));

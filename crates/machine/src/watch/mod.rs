@@ -462,10 +462,12 @@ impl<'a> Watch<'a> {
         self.hear_out(MAX_LAST_OUTPUT_NS, MAX_HURRIED_OUTPUT_NS)
     }
 
-    /// Receives output until the VMM has ended, at most for `patience_ns`, or `hurried_ns` if the user waits.
+    /// Receives output until the VMM has ended, at most for `patience_ns` and within the time for the last evidence. If the user waits or
+    /// that time is over, it receives output for `hurried_ns`.
     fn hear_out(&mut self, patience_ns: i64, hurried_ns: i64) -> Result<(), Error> {
-        let until_stop = !self.is_hurried();
-        let until_ns = self.vm.listened_ns() + if until_stop { patience_ns } else { hurried_ns };
+        let (until_stop, now_ns) = (!self.is_hurried(), self.vm.listened_ns());
+        let hurried_ns = now_ns + hurried_ns;
+        let until_ns = if until_stop { self.ends_ns.clamp(hurried_ns, now_ns + patience_ns) } else { hurried_ns };
         let limit = Limit { until_ns, until_stop };
         while !self.facts.gone && !limit.is_over(&*self.vm, &self.observer) {
             self.hear(TICK)?;
