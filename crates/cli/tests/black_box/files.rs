@@ -4,6 +4,7 @@ mod anonymous;
 mod bad_input;
 mod damaged;
 mod damaged_boots;
+mod early_clock;
 mod foreign;
 mod forged;
 mod hostile_text;
