@@ -292,6 +292,7 @@ mod tests {
         name: "stub",
         aliases: &[],
         targets: &["stub"],
+        has_ports: false,
         qemu: Qemu {
             program: "stub",
             machine: "none",
