@@ -14,7 +14,7 @@ use timeline::{NameId, Ns, Phase, SpanKind, SpanRow, Timeline, TrackId, TrackKin
 const SHORT_SHARE: i64 = 200;
 /// An origin is the first word of a message, up to this many bytes.
 const MAX_ORIGIN_BYTES: usize = 24;
-/// The detail of the row of several messages from before the kernel's clock ran.
+/// The end of the name of the row of several messages from before the kernel's clock ran.
 const CLOCK_STOOD: &str = "(or an earlier line at 0)";
 /// The shortest such row.
 const JUMP_MIN: Ns = Ns::from_ms(1000);
@@ -63,16 +63,18 @@ pub(crate) fn place(boot: &mut Placing<'_>) {
         // A row names one place: the second long gap behind a line with the same text is another row.
         let number = times.entry(name).or_default();
         *number += u32::from(!is_short);
-        let detail = match (stood, *number) {
-            (true, _) => timeline.names.intern(CLOCK_STOOD),
-            (false, 0 | 1) => NameId::EMPTY,
-            (false, number) => timeline.names.intern(&format!("(time {number})")),
+        let ending = match (stood, *number) {
+            (true, _) => Some(CLOCK_STOOD.to_owned()),
+            (false, 0 | 1) => None,
+            (false, number) => Some(format!("(time {number})")),
         };
+        let named = ending.map(|ending| format!("{} {ending}", timeline.names.get(name)));
+        let name = named.map_or(name, |named| timeline.names.intern(&named));
         for (start, end) in covered.free(from, to) {
             // The first thread becomes process 1's, or the idle one.
             for (start, end, track) in [(start, end.min(created), first), (start.max(created), end, init)] {
                 if start < end {
-                    let kind = SpanKind::Message;
+                    let (detail, kind) = (NameId::EMPTY, SpanKind::Message);
                     timeline.spans.push(SpanRow { name, detail, start, end, track, kind }, None);
                 }
             }

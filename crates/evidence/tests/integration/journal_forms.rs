@@ -242,3 +242,18 @@ Feb 14 10:12:03 pi systemd[1]: Started time.service - Network Time.\n\
     let silent = text("Feb 14").replace("Time has been changed", "Reached target basic.target.");
     assert_eq!(imported_texts(&[("j", &silent)]).diagnostics.count(K::WallClockSet), 0);
 }
+
+/// The silence before a step is longer than the step. The message states how long the step is.
+#[test]
+fn the_stated_step_is_taken_out_and_not_the_wait_before_it() {
+    let text = "\
+Mar 14 14:05:51 pi systemd[1]: Started chrony.service - chrony, an NTP client/server.\n\
+Mar 14 14:06:12 pi chronyd[754]: Selected source 192.0.2.1 (2.debian.pool.ntp.org)\n\
+Mar 14 14:06:12 pi chronyd[754]: System clock wrong by 16.044301 seconds\n\
+Mar 14 14:06:28 pi chronyd[754]: System clock was stepped by 16.044301 seconds\n\
+Mar 14 14:06:30 pi chronyd[754]: Selected source 192.0.2.2 (2.debian.pool.ntp.org)\n";
+    let timeline = imported_texts(&[("j", text)]);
+    assert_eq!(gaps(&timeline)[0].1, 21_000);
+    assert_eq!(analysis::total(&timeline), Ns::from_ms(23_000));
+    assert_eq!(timeline.diagnostics.count(K::WallClockSet), 1);
+}

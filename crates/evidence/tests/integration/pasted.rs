@@ -122,12 +122,13 @@ fn a_kernel_that_measures_a_clock_before_its_own_runs_takes_the_time() {
     assert_eq!(log("Info: [libkvmplat] <setup.c @  471> other").0, "(kernel)");
 }
 
-fn message_rows(timeline: &Timeline) -> Vec<(String, i64)> {
-    let spans = timeline.spans.iter().map(|(_, span)| span).filter(|span| span.kind == timeline::SpanKind::Message);
-    let length = |span: &timeline::SpanRow| (span.end - span.start).0 / 1_000_000;
-    let name = |name| timeline.names.get(name);
-    let shown = |span: &timeline::SpanRow| format!("{} {}", name(span.name), name(span.detail)).trim_end().to_owned();
-    spans.map(|span| (shown(&span), length(&span))).collect()
+/// The rows of the boot path that tables show, longest first, each with its length in ms.
+fn rows(timeline: &Timeline) -> Vec<(String, i64)> {
+    let all = tables(timeline, &boot_path(timeline), &phases(timeline), &Groups::linux());
+    let mut rows: Vec<(String, i64)> =
+        all.wheres.iter().map(|row| (row.name.clone(), row.self_time.0 / 1_000_000)).collect();
+    rows.sort_by_key(|row| -row.1);
+    rows
 }
 
 /// The line that took the time before the clock ran is unknown, but the place is not.
@@ -139,11 +140,11 @@ fn a_counter_that_jumps_from_zero_has_a_row() {
 [    0.000000] NR_IRQS:64 nr_irqs:64 0\n\
 [    2.600000] pid_max: default: 32768\n\
 [    2.650000] Freeing init memory: 200K\n";
-    let rows = message_rows(&imported_texts(&[("dmesg", text)]));
-    assert_eq!(rows[0], ("NR_IRQS:64 nr_irqs:64 0 (or an earlier line at 0)".to_owned(), 2_600));
+    let found = rows(&imported_texts(&[("dmesg", text)]));
+    assert_eq!(found[0], ("after “NR_IRQS:64 nr_irqs:64 0 (or an earlier line at 0)”".to_owned(), 2_600));
     let calibrates = text.replace("NR_IRQS:64 nr_irqs:64 0", "Calibrating delay loop...");
-    let rows = message_rows(&imported_texts(&[("dmesg", &calibrates)]));
-    assert_eq!(rows[0], ("Calibrating delay loop...".to_owned(), 2_600));
+    let found = rows(&imported_texts(&[("dmesg", &calibrates)]));
+    assert_eq!(found[0], ("after “Calibrating delay loop...”".to_owned(), 2_600));
 }
 
 #[test]
@@ -154,9 +155,9 @@ fn two_gaps_behind_lines_with_one_text_are_two_rows() {
 [    5.300000] usb 1-1: device descriptor read/64, error -110\n\
 [   11.500000] usb 1-1: new full-speed USB device\n\
 [   11.600000] Run /sbin/init as init process\n";
-    let rows = message_rows(&imported_texts(&[("dmesg", text)]));
-    let error = "usb 1-1: device descriptor read/64, error -110";
-    assert_eq!(rows[1..3], [(error.to_owned(), 5_200), (format!("{error} (time 2)"), 6_200)]);
+    let found = rows(&imported_texts(&[("dmesg", text)]));
+    let error = "after “usb 1-1: device descriptor read/64, error -110";
+    assert_eq!(found[..2], [(format!("{error} (time 2)”"), 6_200), (format!("{error}”"), 5_200)]);
 }
 
 /// Process 1 may have begun before a log that lacks its beginning.

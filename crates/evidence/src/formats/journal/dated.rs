@@ -37,7 +37,7 @@ const SETS_THE_CLOCK: [&str; 12] = [
 /// A shorter step is not told from a wait.
 const STEP_MIN: Ns = Ns::from_ms(2000);
 /// Such a message stands at most this number of entries before or behind the step.
-const NEAR: usize = 3;
+const NEAR: usize = 1;
 
 /// The outcome of [`place`].
 #[derive(Debug, PartialEq, Eq)]
@@ -54,7 +54,17 @@ pub(super) fn resolution(bytes: &[u8]) -> Ns {
     if stamps.any(|(ns, _)| ns % SECOND.0 != 0) { Ns::from_us(1) } else { SECOND }
 }
 
-/// Takes the steps of the wall clock out of its times: for each message that says that the clock was set, the longest step near it.
+/// The length in a message about a step: `System clock was stepped by 16.044301 seconds`. It is the last number with a fraction.
+fn stated_step(message: &str) -> Option<Ns> {
+    let words = message.split([' ', ',', '(', ')', 's']).filter(|word| word.matches('.').count() == 1);
+    let seconds = words.filter_map(|word| word.parse::<f64>().ok()).next_back()?;
+    // A cast of a float saturates.
+    #[allow(clippy::cast_possible_truncation)]
+    Some(Ns((seconds * 1e9) as i64))
+}
+
+/// Takes the steps of the wall clock out of its times: for each message that says that the clock was set, the step near it
+/// that has the stated length, or else the longest one.
 /// Returns their number.
 fn join_steps(entries: &mut [Entry], resolution: Ns) -> u64 {
     let says = |entry: &&Entry| SETS_THE_CLOCK.iter().any(|words| entry.message.contains(words));
@@ -63,9 +73,14 @@ fn join_steps(entries: &mut [Entry], resolution: Ns) -> u64 {
         _ => Ns::ZERO,
     };
     let messages = entries.iter().enumerate().filter(|(_, entry)| says(entry));
-    let longest = messages
-        .filter_map(|(at, _)| (at.saturating_sub(NEAR)..=at + NEAR).max_by_key(|&place| step(place).0.unsigned_abs()));
-    let steps: BTreeMap<usize, Ns> = longest.map(|place| (place, step(place))).collect();
+    let found = messages.filter_map(|(at, entry)| {
+        let near = at.saturating_sub(NEAR)..=at + NEAR;
+        match stated_step(&entry.message) {
+            Some(stated) => near.min_by_key(|&place| (step(place) - stated).0.unsigned_abs()),
+            None => near.max_by_key(|&place| step(place).0.unsigned_abs()),
+        }
+    });
+    let steps: BTreeMap<usize, Ns> = found.map(|place| (place, step(place))).collect();
     let is_long = |step: Ns| step >= STEP_MIN || step < -resolution;
     let (mut moved, mut times) = (Ns::ZERO, 0);
     for (place, entry) in entries.iter_mut().enumerate() {
