@@ -1,7 +1,8 @@
 //! A deterministic boot at the prices of a machine model.
 //!
-//! The boot is replayed: an instruction takes its price in place of 1 ns, an access takes its price at the time at which
-//! it was made, as far as the evidence shows it ([`places`]), and a timed wait keeps its length. Accesses in timed waits are free: the wait lasts as long as the clock says.
+//! The boot is replayed: an instruction takes its price in place of 1 ns, and an access takes its price at the time at
+//! which it was made, as far as the evidence shows it ([`places`]). A timed wait keeps its length, and accesses in it are
+//! free: the wait lasts as long as the clock says.
 //!
 //! A wait for a timer keeps its length. A wait for another thread lasts until that thread gets there. If nothing shows
 //! what ended a wait, its length changes as all that the machine did meanwhile.
