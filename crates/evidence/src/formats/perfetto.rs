@@ -25,8 +25,10 @@ use timeline::{DiagnosticKind, Diagnostics};
 pub(crate) const KIND: &str = "kernel trace (Perfetto)";
 /// The key of a packet: field 1, with a length.
 const PACKET: u8 = 0x0a;
-/// A longer packet is not decoded: an event of two bytes takes hundreds in memory. Perfetto writes far shorter ones.
+/// A longer packet is not decoded, because an event of two bytes takes more than 100 in memory. Perfetto writes far shorter ones.
 const PACKET_BYTES_MAX: usize = 512 << 10;
+/// The memory of the events of a packet stays below half of what an empty file may take.
+const _: () = assert!(PACKET_BYTES_MAX / 2 * size_of::<Event>() <= 32 << 20);
 /// Packets that are looked at to know such a file.
 const LOOKED_AT: usize = 2000;
 

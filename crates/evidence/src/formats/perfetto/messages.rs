@@ -72,38 +72,38 @@ pub(super) struct Event {
     pub timestamp: u64,
     #[prost(uint32, tag = "2")]
     pub pid: u32,
-    #[prost(message, optional, tag = "3")]
-    pub print: Option<Print>,
-    #[prost(message, optional, tag = "4")]
-    pub sched_switch: Option<Switch>,
-    #[prost(message, optional, tag = "17")]
-    pub sched_wakeup: Option<Wake>,
-    #[prost(message, optional, tag = "20")]
-    pub sched_waking: Option<Wake>,
-    #[prost(message, optional, tag = "114")]
-    pub sched_wakeup_new: Option<Wake>,
-    #[prost(message, optional, tag = "235")]
-    pub task_newtask: Option<NewTask>,
-    #[prost(message, optional, tag = "236")]
-    pub task_rename: Option<Rename>,
-    #[prost(message, optional, tag = "237")]
-    pub sched_process_exec: Option<Exec>,
-    #[prost(message, optional, tag = "238")]
-    pub sched_process_exit: Option<Exit>,
-    #[prost(message, optional, tag = "239")]
-    pub sched_process_fork: Option<Fork>,
-    #[prost(message, optional, tag = "327")]
-    pub generic: Option<Generic>,
-    #[prost(message, optional, tag = "408")]
-    pub console: Option<Console>,
+    #[prost(message, optional, boxed, tag = "3")]
+    pub print: Option<Box<Print>>,
+    #[prost(message, optional, boxed, tag = "4")]
+    pub sched_switch: Option<Box<Switch>>,
+    #[prost(message, optional, boxed, tag = "17")]
+    pub sched_wakeup: Option<Box<Wake>>,
+    #[prost(message, optional, boxed, tag = "20")]
+    pub sched_waking: Option<Box<Wake>>,
+    #[prost(message, optional, boxed, tag = "114")]
+    pub sched_wakeup_new: Option<Box<Wake>>,
+    #[prost(message, optional, boxed, tag = "235")]
+    pub task_newtask: Option<Box<NewTask>>,
+    #[prost(message, optional, boxed, tag = "236")]
+    pub task_rename: Option<Box<Rename>>,
+    #[prost(message, optional, boxed, tag = "237")]
+    pub sched_process_exec: Option<Box<Exec>>,
+    #[prost(message, optional, boxed, tag = "238")]
+    pub sched_process_exit: Option<Box<Exit>>,
+    #[prost(message, optional, boxed, tag = "239")]
+    pub sched_process_fork: Option<Box<Fork>>,
+    #[prost(message, optional, boxed, tag = "327")]
+    pub generic: Option<Box<Generic>>,
+    #[prost(message, optional, boxed, tag = "408")]
+    pub console: Option<Box<Console>>,
 }
 
 impl Event {
     /// An event of a wake-up, and its name.
     pub(super) fn wakes(&self) -> Option<(&'static str, &Wake)> {
-        let waking = self.sched_waking.as_ref().map(|wake| ("sched_waking", wake));
-        let woken = || self.sched_wakeup.as_ref().map(|wake| ("sched_wakeup", wake));
-        waking.or_else(woken).or_else(|| self.sched_wakeup_new.as_ref().map(|wake| ("sched_wakeup_new", wake)))
+        let waking = self.sched_waking.as_ref().map(|wake| ("sched_waking", &**wake));
+        let woken = || self.sched_wakeup.as_ref().map(|wake| ("sched_wakeup", &**wake));
+        waking.or_else(woken).or_else(|| self.sched_wakeup_new.as_ref().map(|wake| ("sched_wakeup_new", &**wake)))
     }
 }
 
