@@ -3,9 +3,9 @@
 mod resumed;
 
 use crate::benches::JOURNAL;
+use crate::boot_view::BootView;
 use crate::files::write_file;
 use crate::measure::{Booter, recording_of};
-use crate::up_to::UpTo;
 use crate::{Notes, PlannedVariant, Watcher};
 use anyhow::{Context, bail};
 use benchmark::{Ask, Axis, Boot, Booted, Document, Head, Host, InputFile, Journal, Plan, Stop, Variant};
@@ -26,7 +26,7 @@ pub struct Request {
     /// The smallest difference that matters, as a share.
     pub margin: Option<f64>,
     /// The milestone that ends each boot.
-    pub up_to: UpTo,
+    pub up_to: BootView,
     /// The number of rounds; `None`: enough for a verdict.
     pub runs: Option<u32>,
     /// The warm-up rounds, which do not count; `None`: one, or 0 for deterministic boots.
@@ -90,7 +90,7 @@ impl ReadyBench {
         let mut booter = Booter::new(&self.variants, &recordings, &mut self.journal, watcher);
         booter.keep_recordings = keep_recordings;
         booter.dithered = self.head.dithered;
-        booter.up_to = UpTo::named(self.head.up_to.as_deref());
+        booter.up_to = BootView::named(self.head.up_to.as_deref());
         booter.before = resumed::elapsed(&self.boots);
         let finished = benchmark::resume(&self.head.plan, self.boots, &mut booter);
         watcher.clear();

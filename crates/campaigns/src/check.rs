@@ -2,7 +2,7 @@
 
 mod observed;
 
-use crate::up_to::UpTo;
+use crate::boot_view::BootView;
 use crate::{Notes, benches};
 use anyhow::{Context, bail};
 use benchmark::budgets::judge::Baseline;
@@ -18,7 +18,7 @@ pub struct Request {
     /// The name of the baseline for limits such as +5 %; `None`: the budgets' choice.
     pub baseline: Option<String>,
     /// The milestone that ends each boot.
-    pub up_to: UpTo,
+    pub up_to: BootView,
     /// The variant to check; `None`: the second, compared with the first.
     pub variant: Option<String>,
     /// The history; `None`: the user's.
@@ -121,7 +121,7 @@ fn baseline(
 
 /// The newest benches before this one, of the same setup and all of one kernel. A kernel other than this bench's is
 /// preferred.
-fn earlier(history: &History, document: &Document, variant: usize, up_to: &UpTo) -> anyhow::Result<Baseline> {
+fn earlier(history: &History, document: &Document, variant: usize, up_to: &BootView) -> anyhow::Result<Baseline> {
     let no_bench =
         || format!("{} has no earlier bench of this setup: bench the baseline there first", history.path().display());
     let setup = history.setup_of(document, variant)?.with_context(no_bench)?;

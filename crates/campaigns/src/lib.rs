@@ -9,6 +9,7 @@
 pub mod bench;
 pub mod benches;
 pub mod boot_findings;
+pub mod boot_view;
 pub mod check;
 pub mod diff;
 pub mod files;
@@ -23,7 +24,6 @@ pub mod overhead;
 pub mod range;
 pub mod repeat;
 pub mod trial;
-pub mod up_to;
 
 use benchmark::Setting;
 use benchmark::tree::TreeError;

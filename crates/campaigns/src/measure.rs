@@ -2,7 +2,7 @@
 //! evaluates the figures.
 
 use crate::Watcher;
-use crate::up_to::UpTo;
+use crate::boot_view::BootView;
 use crate::{PlannedVariant, opened_boot};
 use anyhow::{Context, bail};
 use benchmark::{Boots, Journal, Measured, Turn, Values};
@@ -18,7 +18,7 @@ use timeline::Ns;
 ///
 /// # Errors
 /// If the boot cannot start, or its recording cannot be written or read.
-pub fn boot(options: &RecordOptions, up_to: &UpTo, watcher: &mut dyn Watcher) -> anyhow::Result<Option<Measured>> {
+pub fn boot(options: &RecordOptions, up_to: &BootView, watcher: &mut dyn Watcher) -> anyhow::Result<Option<Measured>> {
     if watcher.stop() {
         return Ok(None);
     }
@@ -35,7 +35,7 @@ pub fn boot(options: &RecordOptions, up_to: &UpTo, watcher: &mut dyn Watcher) ->
 }
 
 /// The figures of a recorded boot.
-fn measured(folder: &Path, manifest: &Manifest, up_to: &UpTo) -> anyhow::Result<Measured> {
+fn measured(folder: &Path, manifest: &Manifest, up_to: &BootView) -> anyhow::Result<Measured> {
     let outcome = manifest.outcome.as_ref();
     let recording = opened_boot::open_recording(folder)?;
     let mut measured = Measured {
@@ -88,7 +88,7 @@ pub struct Booter<'a> {
     /// The running time of a resumed bench before this run.
     pub before: Duration,
     /// The milestone that ends each boot.
-    pub up_to: UpTo,
+    pub up_to: BootView,
     /// True if each round gets a dummy argument of another length.
     pub dithered: bool,
 }
@@ -110,7 +110,7 @@ impl<'a> Booter<'a> {
             began,
             before: Duration::ZERO,
             keep_recordings: false,
-            up_to: UpTo::default(),
+            up_to: BootView::default(),
             dithered: false,
         }
     }

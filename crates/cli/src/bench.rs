@@ -1,15 +1,15 @@
 //! `bootscope bench`: boots many times and prints times, their intervals, and whether a change helped.
 
 use crate::boot_options::BootArgs;
+use crate::boot_view::BootViewArgs;
 use crate::progress::Watcher;
-use crate::up_to::UpToArgs;
 use crate::variants::{Shared, swept, varied};
 use crate::{Done, amount, output::Output};
 use anyhow::bail;
 use benchmark::{Document, Ended};
 use campaigns::bench::{Request, begin, remember, resume};
+use campaigns::boot_view::BootView;
 use campaigns::files::write_file;
-use campaigns::up_to::UpTo;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub struct Args {
     margin: Option<f64>,
 
     #[command(flatten)]
-    up_to: UpToArgs,
+    view: BootViewArgs,
 
     /// Rounds; with --until-width or --budget the largest number of rounds [default: 10, of deterministic boots 5, more
     /// if that number could show nothing; 1000 with those]. A number that is too small to show anything is refused
@@ -170,8 +170,10 @@ Exit status:
 
 /// The bench requested by these options.
 fn request(args: &Args, output: &Output) -> anyhow::Result<Request> {
-    if let Some(model) = args.up_to.milestone().model() {
-        bail!("bench measures, and --as {model} prices recordings: price those that it keeps (--keep) with show --as");
+    if let Some(model) = args.view.boot_view().model() {
+        bail!(
+            "bench measures, and --as {model} prices recordings: keep them with --keep-recordings, and give show --as"
+        );
     }
     let base = args.boot.options(output)?;
     let shared = Shared { options: &base, leaves_init: args.boot.leaves_init(), notes: output };
@@ -182,7 +184,7 @@ fn request(args: &Args, output: &Output) -> anyhow::Result<Request> {
         axes,
         sizes: args.at.clone(),
         margin: args.margin,
-        up_to: args.up_to.milestone(),
+        up_to: args.view.boot_view(),
         runs: args.runs,
         warm_ups: args.warm_ups,
         until_width: args.until_width,
@@ -251,7 +253,7 @@ fn show(document: &Document, top: usize, output: &Output) -> anyhow::Result<()> 
 }
 
 /// Prints a finished or interrupted bench.
-pub fn show_again(journal: &Path, up_to: &UpTo, top: usize, output: &Output) -> anyhow::Result<Done> {
+pub fn show_again(journal: &Path, up_to: &BootView, top: usize, output: &Output) -> anyhow::Result<Done> {
     let journaled = benchmark::read(journal)?;
     for line in &journaled.damaged {
         output.note(&format!("{}:{line} is no boot, and is left out", journal.display()));

@@ -1,6 +1,6 @@
 //! `bootscope check`: compares boots with their budgets.
 
-use crate::up_to::UpToArgs;
+use crate::boot_view::BootViewArgs;
 use crate::{Done, output::Output};
 use anyhow::Context;
 use benchmark::budgets::reference::{Reference, file, references};
@@ -29,7 +29,7 @@ pub struct Args {
     #[arg(long, value_name = "WHAT")]
     baseline: Option<String>,
     #[command(flatten)]
-    up_to: UpToArgs,
+    view: BootViewArgs,
     /// The variant to check [default: the second, against the first]
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
@@ -119,7 +119,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let request = Request {
         boots: args.boots.clone(),
         baseline: args.baseline.clone().filter(|_| !writes_reference),
-        up_to: args.up_to.milestone(),
+        up_to: args.view.boot_view(),
         variant: args.variant.clone(),
         history: args.db.clone(),
     };

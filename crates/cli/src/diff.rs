@@ -1,7 +1,7 @@
 //! `bootscope diff`: compares two recordings.
 
+use crate::boot_view::BootViewArgs;
 use crate::progress::Watcher;
-use crate::up_to::UpToArgs;
 use crate::{Done, output::Output};
 use anyhow::{Context, bail};
 use campaigns::Watcher as _;
@@ -34,7 +34,7 @@ pub struct Args {
     #[arg(long, requires = "dither")]
     trust_recording: bool,
     #[command(flatten)]
-    up_to: UpToArgs,
+    view: BootViewArgs,
     /// List only what became slower, or only what became faster; the rest is one row of each table
     #[arg(long, value_name = "DIRECTION")]
     only: Option<Only>,
@@ -66,8 +66,8 @@ enum Only {
 /// Runs the command.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let [before, after] = [
-        args.up_to.milestone().open_noting_warnings(&args.before, output)?,
-        args.up_to.milestone().open_noting_warnings(&args.after, output)?,
+        args.view.boot_view().open_noting_warnings(&args.before, output)?,
+        args.view.boot_view().open_noting_warnings(&args.after, output)?,
     ];
     if (before.timeline.unit == Unit::Ticks) != (after.timeline.unit == Unit::Ticks) {
         bail!(

@@ -1,8 +1,8 @@
 //! `bootscope export`: writes a boot in the formats of other tools.
 
+use crate::boot_view::BootViewArgs;
 use crate::otlp::{self, Endpoint};
 use crate::output::{Output, Written, print};
-use crate::up_to::UpToArgs;
 use crate::{Done, amount, findings};
 use anyhow::{Context, bail};
 use campaigns::files::write_file;
@@ -19,7 +19,7 @@ pub struct Args {
     /// A recording (folder or packed file), or a bench's folder
     recording: PathBuf,
     #[command(flatten)]
-    up_to: UpToArgs,
+    view: BootViewArgs,
     /// The format
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     to: Format,
@@ -138,10 +138,10 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if args.file().is_none() {
         check_standard_output(args.to.of_boot, output)?;
     }
-    if args.to.name == "tslog" && args.up_to.milestone().name().is_none() && own_log(args, output)? {
+    if args.to.name == "tslog" && args.view.boot_view().name().is_none() && own_log(args, output)? {
         return Ok(Done::Well);
     }
-    let opened = args.up_to.milestone().open_noting_warnings(&args.recording, output)?;
+    let opened = args.view.boot_view().open_noting_warnings(&args.recording, output)?;
     let mut boot = Boot::new(&opened.timeline, &opened.facts);
     if args.to.of_boot.is_some_and(|to| to.has_findings()) {
         boot.findings = Some(findings::most_valuable(&opened, output));
@@ -168,7 +168,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
 fn send(args: &Args, endpoint: &Endpoint, output: &Output) -> anyhow::Result<Done> {
     let to = args.to.of_boot.filter(|to| to.has_signals());
     let Some(to) = to else { bail!("--endpoint is of --to otlp, and {} is not sent anywhere", args.to.name) };
-    let opened = args.up_to.milestone().open_noting_warnings(&args.recording, output)?;
+    let opened = args.view.boot_view().open_noting_warnings(&args.recording, output)?;
     let mut document = Vec::new();
     to.write(&Boot::new(&opened.timeline, &opened.facts), &mut document)?;
     let document = String::from_utf8_lossy(&document);
@@ -201,7 +201,7 @@ fn of_a_bench(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if args.file().is_none() && output.json {
         bail!("{NO_FILE_TO_TELL}");
     }
-    let document = args.up_to.milestone().of_bench(benches::read_noting_damage(&args.recording, output)?)?;
+    let document = args.view.boot_view().of_bench(benches::read_noting_damage(&args.recording, output)?)?;
     write(args, output, |out| match name {
         "csv" => report::bench_csv(&document, out),
         "html" => report::bench_page(&document, out),

@@ -1,6 +1,6 @@
 //! `bootscope findings`: prints slow parts of a boot, their costs, and remedies.
 
-use crate::up_to::UpToArgs;
+use crate::boot_view::BootViewArgs;
 use crate::{Done, output::Output};
 use anyhow::bail;
 use campaigns::boot_findings::{find, past_trials};
@@ -20,7 +20,7 @@ pub struct Args {
     #[arg(required_unless_present = "explain")]
     recording: Vec<PathBuf>,
     #[command(flatten)]
-    up_to: UpToArgs,
+    view: BootViewArgs,
     /// Look at this boot of a log that holds several: 0 is the last, -1 the one before [default: the last that reached process 1]
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(..=0))]
     boot: Option<i32>,
@@ -47,7 +47,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if let Some(rule) = &args.explain {
         return explain(rule, output);
     }
-    let up_to = args.up_to.milestone().of_boot(args.boot);
+    let up_to = args.view.boot_view().of_boot(args.boot);
     let opened = match args.recording.as_slice() {
         [only] if only.as_os_str() != "-" && args.boot.is_none() => up_to.open_noting_warnings(only, output)?,
         several => up_to.open_files(several, output)?,

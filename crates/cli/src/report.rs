@@ -1,13 +1,13 @@
 //! `bootscope report`: writes one page that opens from disk.
 
+use crate::boot_view::BootViewArgs;
 use crate::output::{Output, Written};
-use crate::up_to::UpToArgs;
 use crate::{Done, findings};
 use anyhow::{Context, bail};
 use campaigns::benches;
+use campaigns::boot_view::BootView;
 use campaigns::files::{self, write_file};
 use campaigns::opened_boot::OpenedBoot;
-use campaigns::up_to::UpTo;
 use report::{Asks, Boot, ConsoleLine, PageBoot};
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ pub struct Args {
     #[arg(required = true, num_args = 1..=8)]
     recordings: Vec<PathBuf>,
     #[command(flatten)]
-    up_to: UpToArgs,
+    view: BootViewArgs,
     /// The file to write [default: the first recording's name with .html or .svg]
     #[arg(short, long)]
     output: Option<PathBuf>,
@@ -61,7 +61,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
             bail!("{} is a bench, and a page has one bench or up to eight recordings: name it alone", bench.display())
         }
         Some(bench) => {
-            let document = args.up_to.milestone().of_bench(benches::read_noting_damage(bench, output)?)?;
+            let document = args.view.boot_view().of_bench(benches::read_noting_damage(bench, output)?)?;
             write_file(&path, args.force, |out| report::bench_page(&document, out))?
         }
         None => of_boots(args, &path, output)?,
@@ -73,7 +73,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
 
 /// Writes the page of recordings. Returns its size in bytes.
 fn of_boots(args: &Args, path: &Path, output: &Output) -> anyhow::Result<u64> {
-    let opened = open_all(&args.recordings, &args.up_to.milestone())?;
+    let opened = open_all(&args.recordings, &args.view.boot_view())?;
     with_boots(&args.recordings, &opened, output, |boots| {
         write_file(path, args.force, |out| match args.svg {
             true => report::first_screen(boots[0].boot, out),
@@ -83,7 +83,7 @@ fn of_boots(args: &Args, path: &Path, output: &Output) -> anyhow::Result<u64> {
 }
 
 /// Reads recordings, each up to the milestone.
-pub fn open_all(recordings: &[PathBuf], up_to: &UpTo) -> anyhow::Result<Vec<OpenedBoot>> {
+pub fn open_all(recordings: &[PathBuf], up_to: &BootView) -> anyhow::Result<Vec<OpenedBoot>> {
     recordings.iter().map(|path| up_to.open(path)).collect()
 }
 

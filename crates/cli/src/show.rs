@@ -1,7 +1,7 @@
 //! `bootscope show`: prints the summary of a boot.
 
 use crate::amount::bytes;
-use crate::up_to::UpToArgs;
+use crate::boot_view::BootViewArgs;
 use crate::{Done, amount, output::Output};
 use crate::{bench, findings, trial};
 use anyhow::{Context, bail};
@@ -57,7 +57,7 @@ pub struct Args {
     #[arg(long)]
     milestones: bool,
     #[command(flatten)]
-    up_to: UpToArgs,
+    view: BootViewArgs,
     /// Look at this boot of a log that holds several: 0 is the last, -1 the one before [default: the last that reached process 1]
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(..=0))]
     boot: Option<i32>,
@@ -111,9 +111,9 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         if trial::show_again(recording, output)? {
             return Ok(Done::Well);
         }
-        return bench::show_again(&journal, &args.up_to.milestone(), args.top.unwrap_or(DEFAULT_TOP), output);
+        return bench::show_again(&journal, &args.view.boot_view(), args.top.unwrap_or(DEFAULT_TOP), output);
     }
-    let opened = args.up_to.milestone().of_boot(args.boot).open_files(&args.recordings, output)?;
+    let opened = args.view.boot_view().of_boot(args.boot).open_files(&args.recordings, output)?;
     let mut boot = opened.boot(args.group.as_deref())?;
     let shows_findings = output.json || !output.quiet;
     if shows_findings && !args.no_findings {
@@ -217,7 +217,7 @@ fn fit(args: &Args, by: Sizes, output: &Output) -> anyhow::Result<Done> {
     let opened = args
         .recordings
         .iter()
-        .map(|path| args.up_to.milestone().open_noting_warnings(path, output))
+        .map(|path| args.view.boot_view().open_noting_warnings(path, output))
         .collect::<anyhow::Result<Vec<OpenedBoot>>>()?;
     let mut boots: Vec<(String, f64, Boot)> = Vec::new();
     for (path, opened) in args.recordings.iter().zip(&opened) {

@@ -12,9 +12,9 @@ mod connections;
 mod http;
 mod screen;
 
+use crate::boot_view::BootViewArgs;
 use crate::output::Output;
 use crate::report::{open_all, with_boots};
-use crate::up_to::UpToArgs;
 use crate::{Done, what_if};
 use anyhow::{Context, bail};
 use campaigns::benches;
@@ -51,7 +51,7 @@ pub struct Args {
     #[arg(required = true, num_args = 1..=8)]
     recordings: Vec<PathBuf>,
     #[command(flatten)]
-    up_to: UpToArgs,
+    view: BootViewArgs,
     /// Show the boot on this terminal, by keyboard (? lists the keys)
     #[arg(long, conflicts_with_all = ["no_browser", "port"])]
     tui: bool,
@@ -71,7 +71,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if args.tui {
         return screen::show(args, output);
     }
-    let boots = open_all(&args.recordings, &args.up_to.milestone())?;
+    let boots = open_all(&args.recordings, &args.view.boot_view())?;
     let page = with_boots(&args.recordings, &boots, output, |boots| {
         let mut page = Vec::new();
         report::page(boots, Asks::Server, &mut page)?;

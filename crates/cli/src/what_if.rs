@@ -1,6 +1,6 @@
 //! `bootscope what-if`: prints the ledger of savings.
 
-use crate::up_to::UpToArgs;
+use crate::boot_view::BootViewArgs;
 use crate::{Done, amount, output::Output};
 use analysis::{Becomes, Groups, Saving, WhatIf};
 use anyhow::{Context, bail};
@@ -23,7 +23,7 @@ pub struct Args {
     #[command(flatten)]
     steps: Steps,
     #[command(flatten)]
-    up_to: UpToArgs,
+    view: BootViewArgs,
     /// Make the rows by the rules in this file (see `bootscope show --help`)
     #[arg(long, value_name = "FILE")]
     group: Option<PathBuf>,
@@ -255,7 +255,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     }
     check_number(args.steps.0.len())?;
     let group = args.group.as_deref();
-    let mut base = Base::of(args.up_to.milestone().open_noting_warnings(&args.recording, output)?, group)?;
+    let mut base = Base::of(args.view.boot_view().open_noting_warnings(&args.recording, output)?, group)?;
     let name = args.recording.display().to_string();
     let before = base.boot().wheres();
     let mut ledger = Ledger::new(&name, base.boot().cost(), base.opened.timeline.unit);
@@ -266,7 +266,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
                 ledger.estimate(typed, state.clone(), base.probe_beside(names)?);
             }
             Step::Rung(name, path, state) => {
-                let next = Base::of(args.up_to.milestone().open_noting_warnings(path, output)?, group)?;
+                let next = Base::of(args.view.boot_view().open_noting_warnings(path, output)?, group)?;
                 if next.opened.timeline.unit != base.opened.timeline.unit {
                     bail!(
                         "{} and {} measure in different units (instructions or time)",

@@ -2,8 +2,8 @@
 //! times.
 
 use crate::Notes;
+use crate::boot_view::BootView;
 use crate::opened_boot::{self, OpenedBoot};
-use crate::up_to::UpTo;
 use anyhow::{Context, bail};
 use benchmark::Measured;
 use benchmark::budgets::{About, Noise, Observed};
@@ -12,7 +12,7 @@ use recording::{GuestSpec, Manifest, OutcomeKind, TimeBase};
 use std::path::{Path, PathBuf};
 
 /// The boots of one kind, one recording each. A folder stands for all recordings in it.
-pub fn recordings(paths: &[&PathBuf], up_to: &UpTo, notes: &dyn Notes) -> anyhow::Result<Observed> {
+pub fn recordings(paths: &[&PathBuf], up_to: &BootView, notes: &dyn Notes) -> anyhow::Result<Observed> {
     let mut all = Vec::new();
     for path in paths {
         all.extend(inside(path));
@@ -91,7 +91,7 @@ fn add(
     observed: &mut Observed,
     round: u32,
     opened: &mut OpenedBoot,
-    up_to: &UpTo,
+    up_to: &BootView,
     notes: &dyn Notes,
 ) -> anyhow::Result<()> {
     let manifest = opened.recording.manifest();

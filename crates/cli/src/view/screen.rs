@@ -17,7 +17,7 @@ pub fn show(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
         bail!("--tui cannot place text on a terminal of the kind TERM=dumb: set TERM to its kind, such as vt100");
     }
-    let boots = open_all(&args.recordings, &args.up_to.milestone())?;
+    let boots = open_all(&args.recordings, &args.view.boot_view())?;
     with_boots(&args.recordings, &boots, output, |pages| {
         let compare = |before: usize, after: usize| {
             let boot = |i: usize| (pages[i].name, &boots[i]);

@@ -10,27 +10,27 @@ use std::path::{Path, PathBuf};
 
 /// The milestone that ends a boot; empty for the end mark. Also the boot in logs of several, if the user chose one.
 #[derive(Clone, Debug, Default)]
-pub struct UpTo {
+pub struct BootView {
     milestone: Option<String>,
     boot: Option<i32>,
     /// The machine model whose prices the boot has.
     model: Option<String>,
 }
 
-impl UpTo {
+impl BootView {
     /// Ends at the milestone of this name.
-    pub fn named(name: Option<&str>) -> UpTo {
-        UpTo { milestone: name.map(str::to_owned), ..UpTo::default() }
+    pub fn named(name: Option<&str>) -> BootView {
+        BootView { milestone: name.map(str::to_owned), ..BootView::default() }
     }
 
     /// The same for this boot in logs of several: 0 is the last, -1 the one before.
-    pub fn of_boot(self, boot: Option<i32>) -> UpTo {
-        UpTo { boot, ..self }
+    pub fn of_boot(self, boot: Option<i32>) -> BootView {
+        BootView { boot, ..self }
     }
 
     /// The same at the prices of this machine model: a shipped one, or a file.
-    pub fn priced_as(self, model: Option<&str>) -> UpTo {
-        UpTo { model: model.map(str::to_owned), ..self }
+    pub fn priced_as(self, model: Option<&str>) -> BootView {
+        BootView { model: model.map(str::to_owned), ..self }
     }
 
     /// The name of the requested milestone.
@@ -53,7 +53,7 @@ impl UpTo {
         Ok(opened)
     }
 
-    /// As [`UpTo::open`], for a view that does not print its warnings. They go to standard error.
+    /// As [`BootView::open`], for a view that does not print its warnings. They go to standard error.
     pub fn open_noting_warnings(&self, path: &Path, notes: &dyn Notes) -> anyhow::Result<OpenedBoot> {
         let opened = self.open(path)?;
         opened_boot::note_warnings(&opened, path, notes);
@@ -68,7 +68,7 @@ impl UpTo {
     /// Ends an open boot at the milestone, and prices it.
     ///
     /// # Errors
-    /// As [`UpTo::cut`] and [`UpTo::price`].
+    /// As [`BootView::cut`] and [`BootView::price`].
     pub fn apply(&self, opened: &mut OpenedBoot) -> anyhow::Result<()> {
         self.cut(opened)?;
         self.price(opened)

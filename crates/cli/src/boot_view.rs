@@ -1,9 +1,9 @@
-//! `--up-to` and `--as`: the options of every command that evaluates boots.
+//! `--up-to` and `--as`: which part of a boot a command evaluates, and at what prices.
 
-use campaigns::up_to::UpTo;
+use campaigns::boot_view::BootView;
 
 #[derive(clap::Args, Clone, Debug, Default)]
-pub struct UpToArgs {
+pub struct BootViewArgs {
     /// Look at the boot until this milestone in place of its end mark: process-1, root-mounted, initrd-left, login,
     /// unit:NAME, process:NAME or line:REGEX. `show --milestones` lists those of a recording
     #[arg(long, value_name = "MILESTONE")]
@@ -13,9 +13,9 @@ pub struct UpToArgs {
     model: Option<String>,
 }
 
-impl UpToArgs {
+impl BootViewArgs {
     /// The requested milestone and model. No boot has been searched or priced yet.
-    pub fn milestone(&self) -> UpTo {
-        UpTo::named(self.up_to.as_deref()).priced_as(self.model.as_deref())
+    pub fn boot_view(&self) -> BootView {
+        BootView::named(self.up_to.as_deref()).priced_as(self.model.as_deref())
     }
 }
