@@ -93,6 +93,10 @@ fn the_page_describes_the_printed_documents() {
     // The lab waits for no clock here, and its calls are not followed.
     let example: Value = serde_json::from_str(include_str!("../../../../report/src/show.example.json")).unwrap();
     schemas.check_part(&example["exits"], "Exits");
+    let model = include_str!("../../../../report/src/models/published-2016.json");
+    schemas.check(&serde_json::from_str(model).unwrap());
+    let priced = run(bootscope("show").args(["--json", "--as", "published-2016"]).arg(&watched)).exits(0).json();
+    schemas.check_part(&priced["priced"], "Priced");
     schemas.check(&findings(&slow));
     schemas.check(&run(bootscope("findings").args(["--json", "--explain", "calibration"])).exits(0).json());
     let tried = scratch.path("try");
