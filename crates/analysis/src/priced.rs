@@ -5,7 +5,7 @@
 //! free: the wait lasts as long as the clock says.
 //!
 //! A wait for a timer keeps its length. A wait for another thread lasts until that thread gets there. If nothing shows
-//! what ended a wait, its length changes as all that the machine did meanwhile.
+//! what ended a wait, each of its nanoseconds takes the mean price of what the machine did meanwhile.
 
 mod places;
 mod rates;

@@ -26,7 +26,7 @@ pub struct Request {
     /// The smallest difference that matters, as a share.
     pub margin: Option<f64>,
     /// The milestone that ends each boot.
-    pub up_to: BootView,
+    pub view: BootView,
     /// The number of rounds; `None`: enough for a verdict.
     pub runs: Option<u32>,
     /// The warm-up rounds, which do not count; `None`: one, or 0 for deterministic boots.
@@ -90,7 +90,7 @@ impl ReadyBench {
         let mut booter = Booter::new(&self.variants, &recordings, &mut self.journal, watcher);
         booter.keep_recordings = keep_recordings;
         booter.dithered = self.head.dithered;
-        booter.up_to = BootView::named(self.head.up_to.as_deref());
+        booter.view = BootView::named(self.head.up_to.as_deref());
         booter.before = resumed::elapsed(&self.boots);
         let finished = benchmark::resume(&self.head.plan, self.boots, &mut booter);
         watcher.clear();
@@ -302,7 +302,7 @@ fn head(request: &Request, foreseen: &[Manifest]) -> anyhow::Result<Head> {
         head.plan.stop.rounds = head.plan.stop.rounds.max(least).min(max_rounds);
     }
     head.ask.margin = request.margin.unwrap_or(head.ask.margin);
-    head.up_to = request.up_to.name().map(str::to_owned);
+    head.up_to = request.view.name().map(str::to_owned);
     Ok(head)
 }
 

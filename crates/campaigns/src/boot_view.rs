@@ -102,7 +102,9 @@ impl BootView {
     /// If no boot of the bench passed it, or if a price is wanted.
     pub fn of_bench(&self, document: Document) -> anyhow::Result<Document> {
         if let Some(model) = &self.model {
-            bail!("--as {model} prices recordings, and this is a bench: give a recording that it kept (bench --keep)");
+            bail!(
+                "--as {model} prices recordings, and this is a bench: give a recording that it kept (bench --keep-recordings)"
+            );
         }
         match self.name() {
             Some(wanted) => Ok(document.up_to(wanted)?),

@@ -18,7 +18,7 @@ pub struct Request {
     /// The name of the baseline for limits such as +5 %; `None`: the budgets' choice.
     pub baseline: Option<String>,
     /// The milestone that ends each boot.
-    pub up_to: BootView,
+    pub view: BootView,
     /// The variant to check; `None`: the second, compared with the first.
     pub variant: Option<String>,
     /// The history; `None`: the user's.
@@ -43,7 +43,7 @@ pub fn groups(request: &Request, budgets: &Budgets, notes: &dyn Notes) -> anyhow
             notes.note(&format!("{}: {damaged} damaged lines were left out", path.display()));
         }
         let full_document = document.clone();
-        let document = request.up_to.of_bench(document).with_context(|| path.display().to_string())?;
+        let document = request.view.of_bench(document).with_context(|| path.display().to_string())?;
         let variant = variant(&document, request.variant.as_deref(), path)?;
         let observed = Observed::of_variant(&document, variant, &name(path, &document, variant));
         let baseline = match named {
@@ -56,7 +56,7 @@ pub fn groups(request: &Request, budgets: &Budgets, notes: &dyn Notes) -> anyhow
         all.push((observed, baseline));
     }
     if !recordings.is_empty() {
-        let observed = observed::recordings(&recordings, &request.up_to, notes)?;
+        let observed = observed::recordings(&recordings, &request.view, notes)?;
         all.push((observed, named.map(|named| baseline(named, request, None, notes)).transpose()?));
     }
     Ok(all)
@@ -97,9 +97,9 @@ fn baseline(
     let Some(number) = number else {
         let path = Path::new(named);
         if !benches::is_bench(path) {
-            return Ok(Baseline::Apart(vec![observed::recordings(&[&path.to_owned()], &request.up_to, notes)?]));
+            return Ok(Baseline::Apart(vec![observed::recordings(&[&path.to_owned()], &request.view, notes)?]));
         }
-        let document = request.up_to.of_bench(benches::read(path)?.0)?;
+        let document = request.view.of_bench(benches::read(path)?.0)?;
         return Ok(Baseline::Apart(vec![Observed::of_variant(&document, 0, &name(path, &document, 0))]));
     };
     let path = match &request.history {
@@ -110,18 +110,18 @@ fn baseline(
     if number.is_empty() {
         let (document, variant) =
             checked.context("recordings are in no history: give --baseline a bench or a recording")?;
-        return earlier(&history, document, variant, &request.up_to);
+        return earlier(&history, document, variant, &request.view);
     }
     let bench: i64 =
         number.parse().with_context(|| format!("--baseline {named}: write history:NUMBER, as `history` lists it"))?;
     let document = history.document(bench)?.with_context(|| format!("{} has no bench {bench}", path.display()))?;
-    let document = request.up_to.of_bench(document).with_context(|| format!("bench {bench}"))?;
+    let document = request.view.of_bench(document).with_context(|| format!("bench {bench}"))?;
     Ok(Baseline::Apart(vec![Observed::of_variant(&document, 0, &format!("bench {bench}"))]))
 }
 
 /// The newest benches before this one, of the same setup and all of one kernel. A kernel other than this bench's is
 /// preferred.
-fn earlier(history: &History, document: &Document, variant: usize, up_to: &BootView) -> anyhow::Result<Baseline> {
+fn earlier(history: &History, document: &Document, variant: usize, view: &BootView) -> anyhow::Result<Baseline> {
     let no_bench =
         || format!("{} has no earlier bench of this setup: bench the baseline there first", history.path().display());
     let setup = history.setup_of(document, variant)?.with_context(no_bench)?;
@@ -136,7 +136,7 @@ fn earlier(history: &History, document: &Document, variant: usize, up_to: &BootV
     let mut baselines = Vec::new();
     for entry in before().filter(|e| e.kernel_sha256 == *kernel).take(MAX_BASELINE_BENCHES) {
         let document = history.document(entry.bench)?.with_context(no_bench)?;
-        let document = up_to.of_bench(document).with_context(|| format!("bench {}", entry.bench))?;
+        let document = view.of_bench(document).with_context(|| format!("bench {}", entry.bench))?;
         baselines.push(Observed::of_variant(&document, entry.variant, &format!("bench {}", entry.bench)));
     }
     Ok(Baseline::Apart(baselines))

@@ -18,7 +18,7 @@ use timeline::Ns;
 ///
 /// # Errors
 /// If the boot cannot start, or its recording cannot be written or read.
-pub fn boot(options: &RecordOptions, up_to: &BootView, watcher: &mut dyn Watcher) -> anyhow::Result<Option<Measured>> {
+pub fn boot(options: &RecordOptions, view: &BootView, watcher: &mut dyn Watcher) -> anyhow::Result<Option<Measured>> {
     if watcher.stop() {
         return Ok(None);
     }
@@ -31,11 +31,11 @@ pub fn boot(options: &RecordOptions, up_to: &BootView, watcher: &mut dyn Watcher
     if let Some(why) = &recorded.no_workload {
         bail!("the workload failed: {why}; what it said is in the console.log of {}", options.out.display());
     }
-    Ok(Some(Measured { recorded_ns, ..measured(&options.out, &recorded.manifest, up_to)? }))
+    Ok(Some(Measured { recorded_ns, ..measured(&options.out, &recorded.manifest, view)? }))
 }
 
 /// The figures of a recorded boot.
-fn measured(folder: &Path, manifest: &Manifest, up_to: &BootView) -> anyhow::Result<Measured> {
+fn measured(folder: &Path, manifest: &Manifest, view: &BootView) -> anyhow::Result<Measured> {
     let outcome = manifest.outcome.as_ref();
     let recording = opened_boot::open_recording(folder)?;
     let mut measured = Measured {
@@ -50,7 +50,7 @@ fn measured(folder: &Path, manifest: &Manifest, up_to: &BootView) -> anyhow::Res
     }
     let mut opened = opened_boot::open(folder)?;
     measured.take_milestones(&opened.timeline);
-    if let Err(why) = up_to.apply(&mut opened) {
+    if let Err(why) = view.apply(&mut opened) {
         measured.detail = format!("{why:#}");
         return Ok(measured);
     }
@@ -88,7 +88,7 @@ pub struct Booter<'a> {
     /// The running time of a resumed bench before this run.
     pub before: Duration,
     /// The milestone that ends each boot.
-    pub up_to: BootView,
+    pub view: BootView,
     /// True if each round gets a dummy argument of another length.
     pub dithered: bool,
 }
@@ -110,7 +110,7 @@ impl<'a> Booter<'a> {
             began,
             before: Duration::ZERO,
             keep_recordings: false,
-            up_to: BootView::default(),
+            view: BootView::default(),
             dithered: false,
         }
     }
@@ -135,7 +135,7 @@ impl Boots for Booter<'_> {
         if let (true, Some(round)) = (self.dithered, turn.round) {
             options.guest.append = benchmark::dithered(&options.guest.append, round);
         }
-        boot(&options, &self.up_to, self.watcher).with_context(|| format!("boot {} ({})", turn.number, variant.name))
+        boot(&options, &self.view, self.watcher).with_context(|| format!("boot {} ({})", turn.number, variant.name))
     }
 
     fn keep(&mut self, boot: &benchmark::Boot) -> anyhow::Result<()> {

@@ -98,7 +98,7 @@ pub struct Args {
 }
 
 /// The options that define a bench. A resumed bench has them in its journal.
-const DEFINING_OPTIONS: [&str; 46] = [
+const DEFINING_OPTIONS: [&str; 47] = [
     "serial",
     "baud",
     "power_cycle",
@@ -135,6 +135,7 @@ const DEFINING_OPTIONS: [&str; 46] = [
     "hang_after",
     "vary",
     "up_to",
+    "model",
     "sweep",
     "at",
     "margin",
@@ -184,7 +185,7 @@ fn request(args: &Args, output: &Output) -> anyhow::Result<Request> {
         axes,
         sizes: args.at.clone(),
         margin: args.margin,
-        up_to: args.view.boot_view(),
+        view: args.view.boot_view(),
         runs: args.runs,
         warm_ups: args.warm_ups,
         until_width: args.until_width,
@@ -253,12 +254,12 @@ fn show(document: &Document, top: usize, output: &Output) -> anyhow::Result<()> 
 }
 
 /// Prints a finished or interrupted bench.
-pub fn show_again(journal: &Path, up_to: &BootView, top: usize, output: &Output) -> anyhow::Result<Done> {
+pub fn show_again(journal: &Path, view: &BootView, top: usize, output: &Output) -> anyhow::Result<Done> {
     let journaled = benchmark::read(journal)?;
     for line in &journaled.damaged {
         output.note(&format!("{}:{line} is no boot, and is left out", journal.display()));
     }
-    show(&up_to.of_bench(journaled.document)?, top, output)?;
+    show(&view.of_bench(journaled.document)?, top, output)?;
     Ok(Done::Well)
 }
 

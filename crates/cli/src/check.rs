@@ -119,7 +119,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let request = Request {
         boots: args.boots.clone(),
         baseline: args.baseline.clone().filter(|_| !writes_reference),
-        up_to: args.view.boot_view(),
+        view: args.view.boot_view(),
         variant: args.variant.clone(),
         history: args.db.clone(),
     };

@@ -27,7 +27,7 @@ pub struct Args {
     after: PathBuf,
     /// Boot each side this often, with a dummy argument of another length each time, and list only what changed by more
     /// than that noise; for deterministic recordings
-    #[arg(long, value_name = "BOOTS", value_parser = clap::value_parser!(u32).range(2..=50), conflicts_with = "up_to")]
+    #[arg(long, value_name = "BOOTS", value_parser = clap::value_parser!(u32).range(2..=50), conflicts_with_all = ["up_to", "model"])]
     dither: Option<u32>,
     /// With --dither: boot a recording that another user or machine made as it says. Its programs, disks and arguments for
     /// QEMU are printed, and taken

@@ -138,10 +138,11 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if args.file().is_none() {
         check_standard_output(args.to.of_boot, output)?;
     }
-    if args.to.name == "tslog" && args.view.boot_view().name().is_none() && own_log(args, output)? {
+    let view = args.view.boot_view();
+    if args.to.name == "tslog" && view.name().is_none() && view.model().is_none() && own_log(args, output)? {
         return Ok(Done::Well);
     }
-    let opened = args.view.boot_view().open_noting_warnings(&args.recording, output)?;
+    let opened = view.open_noting_warnings(&args.recording, output)?;
     let mut boot = Boot::new(&opened.timeline, &opened.facts);
     if args.to.of_boot.is_some_and(|to| to.has_findings()) {
         boot.findings = Some(findings::most_valuable(&opened, output));

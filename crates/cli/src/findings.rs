@@ -47,10 +47,10 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if let Some(rule) = &args.explain {
         return explain(rule, output);
     }
-    let up_to = args.view.boot_view().of_boot(args.boot);
+    let view = args.view.boot_view().of_boot(args.boot);
     let opened = match args.recording.as_slice() {
-        [only] if only.as_os_str() != "-" && args.boot.is_none() => up_to.open_noting_warnings(only, output)?,
-        several => up_to.open_files(several, output)?,
+        [only] if only.as_os_str() != "-" && args.boot.is_none() => view.open_noting_warnings(only, output)?,
+        several => view.open_files(several, output)?,
     };
     let found = find(&opened, args.top.unwrap_or(usize::MAX));
     let past = past_trials(&opened, args.db.as_deref(), output);

@@ -83,8 +83,8 @@ fn of_boots(args: &Args, path: &Path, output: &Output) -> anyhow::Result<u64> {
 }
 
 /// Reads recordings, each up to the milestone.
-pub fn open_all(recordings: &[PathBuf], up_to: &BootView) -> anyhow::Result<Vec<OpenedBoot>> {
-    recordings.iter().map(|path| up_to.open(path)).collect()
+pub fn open_all(recordings: &[PathBuf], view: &BootView) -> anyhow::Result<Vec<OpenedBoot>> {
+    recordings.iter().map(|path| view.open(path)).collect()
 }
 
 /// Calls a function with the recordings in the form for a page.

@@ -12,7 +12,7 @@ use recording::{GuestSpec, Manifest, OutcomeKind, TimeBase};
 use std::path::{Path, PathBuf};
 
 /// The boots of one kind, one recording each. A folder stands for all recordings in it.
-pub fn recordings(paths: &[&PathBuf], up_to: &BootView, notes: &dyn Notes) -> anyhow::Result<Observed> {
+pub fn recordings(paths: &[&PathBuf], view: &BootView, notes: &dyn Notes) -> anyhow::Result<Observed> {
     let mut all = Vec::new();
     for path in paths {
         all.extend(inside(path));
@@ -29,14 +29,14 @@ pub fn recordings(paths: &[&PathBuf], up_to: &BootView, notes: &dyn Notes) -> an
         let (to, first) = observed.get_or_insert_with(|| {
             let mut observed = Observed::new(&name, noise(manifest));
             observed.about = about(&opened);
-            observed.is_priced = up_to.model().is_some();
+            observed.is_priced = view.model().is_some();
             (observed, manifest.clone())
         });
         same(first, manifest, &all[0], path)?;
         if append(manifest) != append(first) && to.noise == Noise::Repeats {
             to.noise = Noise::Dithered;
         }
-        add(to, round, &mut opened, up_to, notes).with_context(|| format!("cannot read {}", path.display()))?;
+        add(to, round, &mut opened, view, notes).with_context(|| format!("cannot read {}", path.display()))?;
     }
     observed.map(|(observed, _)| observed).context("there is no recording to check")
 }
@@ -91,7 +91,7 @@ fn add(
     observed: &mut Observed,
     round: u32,
     opened: &mut OpenedBoot,
-    up_to: &BootView,
+    view: &BootView,
     notes: &dyn Notes,
 ) -> anyhow::Result<()> {
     let manifest = opened.recording.manifest();
@@ -101,12 +101,12 @@ fn add(
     }
     let mut measured = Measured::default();
     measured.take_milestones(&opened.timeline);
-    if let Err(why) = up_to.cut(opened) {
+    if let Err(why) = view.cut(opened) {
         notes.note(&format!("{}: {why:#}", opened.recording.path().display()));
         observed.add_failed();
         return Ok(());
     }
-    up_to.price(opened)?;
+    view.price(opened)?;
     let boot = opened.boot(None)?;
     let calls = opened.calls.as_ref().filter(|_| observed.noise != Noise::Clock).map(Followed::tree);
     measured.metrics = boot.facts.metrics;

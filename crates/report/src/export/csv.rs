@@ -1,7 +1,8 @@
 //! Comma-separated values (RFC 4180): `csv` has a row per span, `csv-where` a row per row of `where`.
 //!
 //! The first line names the columns. Times are integers, in nanoseconds (`_ns`) or in the counter's ticks (`_ticks`). A
-//! deterministic boot has instants on the guest's clock (`_guest_ns`); a row's instructions and timed waits are apart.
+//! deterministic boot has instants on the guest's clock (`_guest_ns`), and with a machine model on that of its machine
+//! (`_priced_ns`); a row's instructions and timed waits are apart.
 //! Text passes `harmless`, so a row is one line. A cell that a spreadsheet would compute (`=`, `+`, `-`, `@` at its
 //! start) gets an apostrophe in front.
 
@@ -102,6 +103,7 @@ impl Export for Where {
 fn unit(boot: &Boot) -> &'static str {
     match boot.timeline.unit {
         Unit::GuestTime | Unit::Instructions => "guest_ns",
+        Unit::Priced => "priced_ns",
         unit => unit.name(),
     }
 }

@@ -45,8 +45,8 @@ impl Export for FlameGraph {
         if stacks.is_empty() {
             return Err(svg::no_path());
         }
-        let mut slices = boot.path_slices();
-        let kinds: HashMap<Label, SpanKind> = slices.drain(..).filter_map(|s| Some((s.label, s.kind?))).collect();
+        let kinds = boot.path_slices().into_iter().filter_map(|slice| Some((slice.label, slice.kind?)));
+        let kinds: HashMap<Label, SpanKind> = kinds.collect();
         let mut texts: HashMap<Label, String> = HashMap::from([(deeper, DEEPER_FRAMES.to_owned())]);
         for &label in stacks.iter().flat_map(|(frames, _)| frames) {
             texts.entry(label).or_insert_with(|| boot.text(label));

@@ -97,7 +97,7 @@ fn every_view_of_boots_takes_a_model() {
     run(bootscope("report").args(["--as", MODEL]).arg(&recording).arg("-o").arg(&page)).exits(0);
     assert!(fs::read_to_string(&page).unwrap().contains("prices of the machine model published-2016"));
     let exported = run(&mut with(&["export", "--to", "csv"])).exits(0);
-    assert!(exported.text().contains("start_priced"));
+    assert!(exported.text().contains("start_priced_ns,"));
     let budgets = scratch.path("budgets.toml");
     for (budget, status) in [("total = \"900ms\"", 0), ("total = \"700ms\"", 1)] {
         fs::write(&budgets, budget).unwrap();
@@ -131,5 +131,8 @@ fn what_has_no_price_is_refused_with_the_reason() {
     refuses(&model.to_string(), &["published-2016 is of aarch64", "x86_64"]);
     model["prices"].as_object_mut().unwrap().remove("halt");
     refuses(&model.to_string(), &["prices.halt is missing"]);
+    let [a, dither] = [kept("lab-exits"), "--dither".into()];
+    run(bootscope("diff").args([&a, &a, &dither]).args(["2", "--as", MODEL])).refuses(&["--dither", "--as"]);
+    run(bootscope("bench").args(["--as", MODEL, "--continue", "x"])).refuses(&["--continue", "--as"]);
     run(bootscope("bench").args(["--as", MODEL, "--lab", "--runs", "1"])).refuses(&["bench measures", "show --as"]);
 }
