@@ -23,7 +23,8 @@ PATIENCE_SECONDS = 120
 
 def program():
     """The path of a Chromium, or None."""
-    return next((p for p in map(shutil.which, ["chromium", "chromium-browser", "google-chrome"]) if p), None)
+    names = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"]
+    return next((p for p in map(shutil.which, names) if p), None)
 
 
 class Browser:

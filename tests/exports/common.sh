@@ -19,3 +19,6 @@ skip() {
 make_exports() {
     ${CARGO:-cargo} run --locked --quiet --profile "$profile" -p report --example sample -- target/exports
 }
+
+# Skips the check if there is no Chromium.
+need_chromium() { command -v chromium-headless-shell chromium >/dev/null || skip "no chromium"; }

@@ -1,5 +1,5 @@
 //! A page replays its boots itself: its answers equal those of `bootscope what-if`, to the nanosecond, for all kept
-//! recordings. The same code runs in the page as WebAssembly; `page/test/browser.test.mjs` tests that.
+//! recordings. The same code runs in the page as WebAssembly; `page/test/browser/recordings.test.mjs` tests that.
 
 use crate::support::{bootscope, run};
 use page_data::{Less, Parts, answer};
