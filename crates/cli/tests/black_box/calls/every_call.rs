@@ -1,6 +1,7 @@
 //! Every call of a stock kernel's boot: as complete as promised, the same in each deterministic boot, small on disk,
 //! and readable whenever QEMU dies. Unsupported boots are refused with the reason.
 
+use super::followed_boots::deterministic;
 use crate::support::boots::{QUIET, Scratch, kernel, kernels, manifest, record, recorded};
 use crate::support::kills::{Random, alive, assert_no_qemu, kill_qemu, kills};
 use crate::support::{bootscope, list, ran, run, shown, skip, text};
@@ -18,13 +19,6 @@ const OWNED_MIN: f64 = 0.99;
 const MAX_PACKED_BYTES: u64 = 40_000_000;
 /// The largest relative difference between the instructions of two deterministic boots.
 const MAX_DIFFERENCE: f64 = 1e-5;
-
-/// A deterministic boot with a call trace.
-fn deterministic(kernel: &Path, into: &Path) -> Value {
-    let mut command = record(kernel, into);
-    recorded(command.args(["--trace", "calls", "--deterministic", "--append", QUIET]), into, "reached");
-    shown(into)["calls"].clone()
-}
 
 fn figure(calls: &Value, name: &str) -> f64 {
     calls[name].as_f64().unwrap_or_else(|| panic!("no {name}: {calls}"))
@@ -51,7 +45,8 @@ fn assert_followed(what: &str, calls: &Value) {
 fn two_deterministic_boots_make_the_same_calls() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new();
-    let [first, second] = ["first", "second"].map(|name| deterministic(&kernel, &scratch.path(name)));
+    let boots = ["first", "second"].map(|name| deterministic(&scratch, &kernel, name));
+    let [first, second] = boots.each_ref().map(|boot| shown(boot)["calls"].clone());
     assert_followed("deterministic", &first);
     let instructions = [&first, &second].map(|calls| figure(calls, "instructions"));
     let difference = (instructions[0] / instructions[1] - 1.0).abs();
@@ -64,7 +59,7 @@ fn two_deterministic_boots_make_the_same_calls() {
     }
 
     let packed = scratch.path("first.tar.zst");
-    run(bootscope("pack").arg(scratch.path("first"))).exits(0);
+    run(bootscope("pack").arg(&boots[0]).arg("-o").arg(&packed)).exits(0);
     let bytes = packed.metadata().unwrap().len();
     println!("{bytes} bytes packed");
     assert!(bytes < MAX_PACKED_BYTES, "{bytes} bytes packed");

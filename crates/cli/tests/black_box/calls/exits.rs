@@ -2,7 +2,8 @@
 //! (`guests/exits.s`), and a stock kernel's own console.
 
 use super::calls_exact::{built, place_to_build};
-use crate::support::boots::{Scratch, kernel, record, recorded};
+use super::followed_boots::deterministic;
+use crate::support::boots::{Scratch, kernel, recorded};
 use crate::support::{bootscope, list, run, shown, text};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -77,8 +78,7 @@ fn two_boots_of_a_stock_kernel_agree_to_the_access() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new();
     let boot = |name| {
-        let into = scratch.path(name);
-        recorded(record(&kernel, &into).args(["--deterministic", "--trace", "exits"]), &into, "reached");
+        let into = deterministic(&scratch, &kernel, name);
         let bytes = std::fs::metadata(into.join("exits.bin")).unwrap().len();
         assert!(bytes <= ROOM_BYTES, "{bytes} bytes of accesses");
         let console = std::fs::read(into.join("console.log")).unwrap().len();

@@ -10,9 +10,10 @@
 
 use super::{Ran, bootscope, run, skip};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, OnceLock, PoisonError};
 use tempfile::TempDir;
 
 /// Disables the kernel's test of its timer, which fails on a busy host.
@@ -73,6 +74,33 @@ impl Scratch {
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
+}
+
+/// The folder of shared boots: one for each run of the tests. The next run removes it.
+static SHARED_FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
+    let parent = Path::new(env!("CARGO_TARGET_TMPDIR")).join("shared-boots");
+    for old in std::fs::read_dir(&parent).into_iter().flatten().flatten() {
+        if !Path::new("/proc").join(old.file_name()).exists() {
+            let _ = std::fs::remove_dir_all(old.path());
+        }
+    }
+    let own = parent.join(std::process::id().to_string());
+    std::fs::create_dir_all(&own).unwrap();
+    own
+});
+static SHARED: Mutex<BTreeMap<&str, Arc<OnceLock<PathBuf>>>> = Mutex::new(BTreeMap::new());
+
+/// The boot of this name, which several tests read: the first of them makes it. A test must not change it. `_turn` has
+/// the permission to boot.
+pub fn shared_boot(_turn: &Scratch, name: &'static str, make: impl FnOnce(&Path)) -> PathBuf {
+    let boot = SHARED.lock().unwrap_or_else(PoisonError::into_inner).entry(name).or_default().clone();
+    let recording = boot.get_or_init(|| {
+        let into = SHARED_FOLDER.join(name);
+        let _ = std::fs::remove_dir_all(&into); // by a test that failed to make it
+        make(&into);
+        into
+    });
+    recording.clone()
 }
 
 impl Drop for Scratch {

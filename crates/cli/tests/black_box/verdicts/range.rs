@@ -240,7 +240,7 @@ fn a_range_goes_on_after_a_commit_that_hangs() {
     commit("slow", &works, SLOW);
     for (into, flags) in [("each", &["--runs", "7"][..]), ("exact", &["--deterministic"])] {
         let mut command = repo.range(&format!("{first}..main"), into);
-        let document = run(command.args(flags).args(["--timeout", "1s", "--json"])).exits(0).json();
+        let document = run(command.args(flags).args(["--timeout", "2s", "--json"])).exits(0).json();
         let commits = list(&document["commits"]);
         for (commit, hangs) in commits.iter().zip([true, false, true, false]) {
             let why = commit["cannot_say"].as_str().unwrap_or_default();

@@ -174,9 +174,16 @@ fn a_closed_connection_is_not_answered_and_a_waiting_one_is() {
         served.host,
         body.len()
     );
+    // The server is stopped meanwhile, so it finds the connection closed, not about to be closed.
+    let signal = |name: &str| {
+        let kill = format!("kill -{name} {}", served.child.id());
+        assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    };
     let mut gone = TcpStream::connect(&served.host).unwrap();
+    signal("STOP");
     gone.write_all(request.as_bytes()).unwrap();
     gone.shutdown(std::net::Shutdown::Write).unwrap();
+    signal("CONT");
     let mut answer = String::new();
     gone.read_to_string(&mut answer).unwrap();
     assert_eq!(answer, "");
