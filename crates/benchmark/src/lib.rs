@@ -39,7 +39,7 @@ pub use likely_rows::{Likely, Moved};
 pub use metrics::{METRICS, Metric, PerMetric, Values};
 pub use overhead::overhead;
 pub use results::{Against, NotComparable, PhaseRuns, Results, RowRuns, Test, VariantRuns, results, rounds_least};
-pub use runs::{Boot, Boots, Ended, Finished, Measured, PhaseTime, Plan, Stop, Turn, follow, resume, run};
+pub use runs::{Boot, Boots, Ended, Finished, Measured, PhaseTime, Plan, Stop, Turn, follow, is_zero, resume, run};
 pub use scaling::{AxisScaling, GrowthTest, Point, Predicted, RowScaling, TOTAL};
 pub use statistics::scaling_model::ScalingModel;
 pub use statistics::verdict::Ask;

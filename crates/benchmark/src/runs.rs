@@ -111,8 +111,8 @@ pub struct PhaseTime {
     pub waited_ns: i64,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it like this")]
-fn is_zero(ns: &i64) -> bool {
+/// True for 0: documents leave the field out then.
+pub fn is_zero(ns: &i64) -> bool {
     *ns == 0
 }
 

@@ -25,6 +25,7 @@ mod key;
 mod lock;
 mod manifest;
 mod open;
+mod outcome;
 mod own_folder;
 mod pack;
 mod patch;
@@ -46,10 +47,10 @@ pub use import::{Known, Source, import, import_known};
 pub use key::Key;
 pub use lock::{Locked, LockedElsewhere};
 pub use manifest::{
-    End, EndMark, Evidence, Host, Input, InputRole, Manifest, Measured, Outcome, OutcomeKind, Overhead, SCHEMA_VERSION,
-    State, Subject, TimeBase, Vmm,
+    Evidence, Host, Input, InputRole, Manifest, Measured, Overhead, SCHEMA_VERSION, State, Subject, TimeBase, Vmm,
 };
 pub use open::{Condition, Lost, NotKnown, Recording, read_file};
+pub use outcome::{End, EndMark, Outcome, OutcomeKind};
 pub use own_folder::{own_folder, unchangeable};
 pub use pack::{InMemory, may_be_written, pack};
 pub use patch::{Edit, Patch};

@@ -9,7 +9,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::lock::Locked;
-use crate::manifest::{MAX_MANIFEST_BYTES, Manifest, OutcomeKind, SCHEMA_VERSION, State, Unreadable};
+use crate::manifest::{MAX_MANIFEST_BYTES, Manifest, SCHEMA_VERSION, State, Unreadable};
+use crate::outcome::OutcomeKind;
 use crate::write::list_files;
 use crate::{BYTES_MAX, Diagnostic, Error, MANIFEST_NAME, Oddity, PARTIAL_SUFFIX, open_regular, unpack};
 

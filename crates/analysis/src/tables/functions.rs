@@ -3,8 +3,9 @@
 //! If a function's calls were followed, every call until the end mark is counted, on the path or not. The profile does
 //! not show where each short call was.
 
+use super::charged::{Pairs, share};
 use super::track_names::TracksByName;
-use super::{OUTSIDE, Pairs, Row, RowKey, share, sorted};
+use super::{OUTSIDE, Row, RowKey, sorted};
 use crate::charge::{Charger, after, joined};
 use crate::spread::{Follow, Spread};
 use crate::stretch::{Stretch, StretchKind};
