@@ -133,26 +133,28 @@ fn counter(evidence: &Offers<'_>) -> Option<Clock> {
             }
             Some(clock)
         }
-        _ => {
-            let fitted = Clock::fit(name, points, Delay::Late);
-            // Process 1's words are often heard within some tens of ms, and a busy host stamps each of them ms late. Where the
-            // manifest is lost, the kernel's own rate is the better one then.
-            let measured = evidence
-                .printk
-                .and_then(StampedText::counter_hz)
-                .filter(|_| evidence.manifest.time_base == TimeBase::Evidence);
-            let (Some((hz, from)), Some(heard)) = (measured, &fitted) else { return fitted };
-            // A deterministic boot: what its kernel calls a second is another one than the host's.
-            if (heard.hz / hz - 1.0).abs() > OTHER_SECOND {
-                return Some(Clock::linear(name, hz, Ticks(0), Ns::ZERO, from));
-            }
-            let (first, last) = (points.iter().map(|p| p.at).min()?, points.iter().map(|p| p.at).max()?);
-            if last - first >= HEARD_FOR_LONG {
-                return fitted;
-            }
-            Clock::fit_offset(name, hz, points, Delay::Late, from)
-        }
+        _ => without_rate(evidence, name),
     }
+}
+
+/// The clock of a counter whose rate nothing measured: it is fitted to the host's stamps, or has the rate that the kernel measured.
+fn without_rate(evidence: &Offers<'_>, name: &str) -> Option<Clock> {
+    let points = &evidence.counter_heard;
+    let fitted = Clock::fit(name, points, Delay::Late);
+    // Process 1's words are often heard within some tens of ms, and a busy host stamps each of them ms late. Where the
+    // manifest is lost, the kernel's own rate is the better one then.
+    let measured =
+        evidence.printk.and_then(StampedText::counter_hz).filter(|_| evidence.manifest.time_base == TimeBase::Evidence);
+    let (Some((hz, from)), Some(heard)) = (measured, &fitted) else { return fitted };
+    // A deterministic boot: what its kernel calls a second is another one than the host's.
+    if (heard.hz / hz - 1.0).abs() > OTHER_SECOND {
+        return Some(Clock::linear(name, hz, Ticks(0), Ns::ZERO, from));
+    }
+    let (first, last) = (points.iter().map(|p| p.at).min()?, points.iter().map(|p| p.at).max()?);
+    if last - first >= HEARD_FOR_LONG {
+        return fitted;
+    }
+    Clock::fit_offset(name, hz, points, Delay::Late, from)
 }
 
 /// The least late point of many. A function that had run before the trace says so looks early: such points stand alone.

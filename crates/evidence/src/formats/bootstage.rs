@@ -83,6 +83,12 @@ pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Steps {
         }
         return steps;
     }
+    read_text(file, bytes, &mut steps, diagnostics);
+    steps
+}
+
+/// Reads what U-Boot prints.
+fn read_text(file: &str, bytes: &[u8], steps: &mut Steps, diagnostics: &mut Diagnostics) {
     let (mut within, mut node) = (Within::Nothing, Record { us: 0, name: b"", is_sum: true });
     let mut tree: Vec<(Record<'_>, u32)> = Vec::new();
     for line in Lines::new(bytes) {
@@ -102,7 +108,7 @@ pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Steps {
             Within::Marks if text.trim_ascii() == SUMS => within = Within::Sums,
             Within::Marks => {
                 if let Some(record) = mark(text) {
-                    add(record, &mut steps, diagnostics, place);
+                    add(record, steps, diagnostics, place);
                 }
             }
             Within::Sums => {
@@ -131,9 +137,8 @@ pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Steps {
     // U-Boot stores the last record first, so that Linux shows them in order.
     tree.sort_by_key(|(record, _)| record.us);
     for (record, number) in tree {
-        add(record, &mut steps, diagnostics, || format!("{file}:{number}"));
+        add(record, steps, diagnostics, || format!("{file}:{number}"));
     }
-    steps
 }
 
 /// Reads `name = "board_init_f";` or `mark = <0x2b5>;`.

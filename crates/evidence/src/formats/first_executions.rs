@@ -150,7 +150,7 @@ impl FirstExecutions {
 }
 
 /// True if the bytes begin like the plugin's file.
-pub fn recognise(bytes: &[u8]) -> bool {
+pub(crate) fn recognise(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
 

@@ -199,7 +199,7 @@ fn unwrapped(line: &[u8]) -> &[u8] {
 
 impl Journal {
     /// A journal of which the boot with this number is wanted: 0 is the last, -1 the one before.
-    pub fn of_boot(number: i32) -> Journal {
+    pub(crate) fn of_boot(number: i32) -> Journal {
         Journal { behind: number.unsigned_abs() as usize, ..Journal::default() }
     }
 

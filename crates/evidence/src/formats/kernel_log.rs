@@ -179,7 +179,11 @@ impl KernelLog {
     ///
     /// # Errors
     /// As [`KernelLog::read`].
-    pub fn read_line(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Result<KernelLog, NotThisFormat> {
+    pub(crate) fn read_line(
+        file: &str,
+        bytes: &[u8],
+        diagnostics: &mut Diagnostics,
+    ) -> Result<KernelLog, NotThisFormat> {
         let mut reader = Reader::read(file, bytes, diagnostics)?;
         damage::unstamp(file, &mut reader.log, reader.diagnostics);
         reader.note_steps_back();
@@ -203,7 +207,7 @@ impl KernelLog {
     ///
     /// # Errors
     /// As [`KernelLog::read`].
-    pub fn read_boot(
+    pub(crate) fn read_boot(
         file: &str,
         bytes: &[u8],
         boot: Option<i32>,

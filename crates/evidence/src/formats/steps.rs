@@ -32,12 +32,12 @@ pub struct Steps {
 
 impl Steps {
     /// An empty list, for stamps in whole units of `error`.
-    pub fn new(program: &'static str, error: Ns) -> Steps {
+    pub(crate) fn new(program: &'static str, error: Ns) -> Steps {
         Steps { program, steps: Vec::new(), error, hands_over: false }
     }
 
     /// Adds a step. A stamp earlier than the previous one counts as equal to it.
-    pub fn add(&mut self, step: Step, diagnostics: &mut Diagnostics, place: impl FnOnce() -> String) {
+    pub(crate) fn add(&mut self, step: Step, diagnostics: &mut Diagnostics, place: impl FnOnce() -> String) {
         let last = self.steps.last().map_or(Ns::ZERO, |last| last.at);
         if self.steps.len() == STEPS_MAX {
             diagnostics.note_about(DiagnosticKind::EntriesBeyondBound, self.program, place);

@@ -4,6 +4,8 @@
 //! known activity of the interrupt: a timer's function, a device's handler, a softirq. If none is known, the name says
 //! so.
 
+mod interrupts;
+
 use super::Trace;
 use super::event::{Event, Socket, Task};
 use super::line::{Context, Entry, Record};
@@ -13,13 +15,10 @@ use super::sockets::{PortEvent, SocketChange};
 use crate::input::text::{Symbol, lossy};
 use guest_init::cpio::{INIT_PATH, ROOT_PATH};
 use hashbrown::HashMap;
+use interrupts::Interrupts;
 use timeline::{
-    Clock, DiagnosticKind, InterruptKind, Mark, NameId, Ns, Os, SpanBuilder, SpanId, SpanKind, SpanRow, Timeline,
-    TrackId, WaitedOn,
+    Clock, DiagnosticKind, Mark, NameId, Ns, Os, SpanBuilder, SpanId, SpanKind, SpanRow, Timeline, TrackId, WaitedOn,
 };
-
-/// The threads of Linux that handle softirqs that took too long for an interrupt: `ksoftirqd/0`.
-const SOFTIRQ_THREAD: &[u8] = b"ksoftirqd/";
 
 /// The state in which an idle worker sleeps since Linux 4.14 (`TASK_IDLE`). Earlier workers sleep like other threads.
 const WORKER_IDLE: u8 = b'I';
@@ -45,38 +44,6 @@ impl Built {
     pub(crate) fn ports(self) -> Vec<PortEvent> {
         self.ports
     }
-}
-
-/// An interrupt that is being handled on a CPU.
-#[derive(Clone, Copy, Debug)]
-struct Frame {
-    name: NameId,
-    detail: NameId,
-    track: TrackId,
-    kind: InterruptKind,
-    /// True for a softirq that `ksoftirqd` runs as a thread.
-    in_turn: bool,
-}
-
-/// The interrupts that a CPU is handling.
-#[derive(Debug, Default)]
-struct Interrupts {
-    frames: Vec<Frame>,
-    /// The timer function that began there last, until it ends.
-    timer: Option<NameId>,
-    /// The block device that finished a request there last.
-    disk: Option<NameId>,
-    /// The context that runs the softirqs there, until a thread is seen at its own work.
-    softirqs: Option<RunBy>,
-}
-
-/// The context that runs softirqs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RunBy {
-    /// An interrupt, before it returns to the interrupted thread.
-    Interrupt,
-    /// The thread for softirqs that took too long for an interrupt.
-    Thread,
 }
 
 /// The activities that a thread is in the middle of.
@@ -205,10 +172,7 @@ impl<'a> Layer<'a, '_> {
         let (track, cpu) = (self.sched.track(current), record.cpu);
         match record.event {
             Event::Switch { state, next, .. } => {
-                if state.first() == Some(&WORKER_IDLE) {
-                    let doing = self.doing.get_mut(&track).filter(|doing| !doing.work.is_empty());
-                    doing.into_iter().for_each(|doing| doing.idle = Some(self.now));
-                }
+                self.note_idle(track, state);
                 self.sched.switch(current, state, next, cpu, self.now, self.timeline);
             }
             Event::Waking(task) | Event::Wakeup(task) => {
@@ -222,77 +186,34 @@ impl<'a> Layer<'a, '_> {
                 self.sched.runnable(thread, WaitedOn::Thread(track), self.now);
             }
             Event::Fork { child } => {
-                let born = self.sched.born(child, track, cpu, self.now, self.timeline);
-                self.processes.forked((child.pid, self.sched.track(born)), record.pid, self.now);
+                let child = self.new_task(record, track, child);
+                self.processes.forked(child, record.pid, self.now);
             }
             Event::NewTask { child, is_thread, has_group } => {
-                let child = Task { comm: record.comm, pid: child };
-                let born = self.sched.born(child, track, cpu, self.now, self.timeline);
-                let child = (child.pid, self.sched.track(born));
+                let child = self.new_task(record, track, Task { comm: record.comm, pid: child });
                 self.processes.created(child, record.pid, is_thread, has_group, self.now);
             }
             Event::GroupPopulated(group) => self.processes.group_begins(record.pid, group, self.timeline),
             Event::GroupJoined { group, pid } => self.processes.joins(record.pid, pid, group, self.timeline),
             Event::Exec { file, by, .. } => {
                 self.sched.execs(current, file);
-                let begun = self.timeline.tracks.get(track).created.map_or(self.now, |(at, _)| at);
-                // bootscope's own process does not belong to the guest's user space.
-                if ![INIT_PATH.as_bytes(), ROOT_PATH.as_bytes()].contains(&file) {
-                    let program = self.intern(file);
-                    let names = &mut self.timeline.names;
-                    self.processes.execs((record.pid, track), by, program, begun, self.now, names);
-                }
-                self.exec(track, file);
+                self.exec((record.pid, track), by, file);
             }
-            Event::Exit(task) => {
-                self.processes.exits(task.pid, self.now);
-                let thread = self.sched.thread(task, cpu, self.timeline);
-                self.sched.ends(thread);
-                let track = self.sched.track(thread);
-                self.process_ends(track);
-            }
+            Event::Exit(task) => self.exit(task, cpu),
             Event::Level(name) => {
                 self.kernel_boots(record, current);
                 self.level(track, name);
             }
             Event::InitcallStart(function) => {
                 self.kernel_boots(record, current);
-                self.return_was_lost(track);
-                let (detail, _) = self.initcall(track, function);
-                self.begin(track, SpanKind::Initcall, self.words.initcall, detail);
-                self.doing.entry(track).or_default().initcall = Some(detail);
+                self.initcall_start(track, function);
             }
             Event::InitcallFinish { function, .. } => self.initcall_finish(track, function),
-            Event::ModuleLoad(name) => {
-                let name = self.intern(name);
-                self.mark(track, "module loaded: ", name);
-                self.doing.entry(track).or_default().module = Some((name, self.now));
-            }
-            Event::WorkStart(function) => {
-                let detail = self.intern(function);
-                if record.context == Context::Thread {
-                    self.work_ended_unseen(track);
-                }
-                self.doing.entry(track).or_default().work.push(detail);
-                self.begin(track, SpanKind::Work, self.words.work, detail);
-            }
-            Event::WorkEnd => {
-                let doing = self.doing.get_mut(&track);
-                let detail = doing.and_then(|doing| {
-                    doing.idle = None;
-                    doing.work.pop()
-                });
-                self.end(track, self.words.work, detail.unwrap_or_default());
-            }
+            Event::ModuleLoad(name) => self.module_load(track, name),
+            Event::WorkStart(function) => self.work_start(record, track, function),
+            Event::WorkEnd => self.work_end(track),
             Event::IrqEntry(name) => self.interrupt(cpu, track, self.words.irq, name, false),
-            Event::SoftirqEntry(action) => {
-                self.has_softirqs = true;
-                let on = self.interrupts.entry(cpu).or_default();
-                let is_thread = record.comm.starts_with(SOFTIRQ_THREAD);
-                let by = on.softirqs.get_or_insert(if is_thread { RunBy::Thread } else { RunBy::Interrupt });
-                let in_turn = *by == RunBy::Thread;
-                self.interrupt(cpu, track, self.words.softirq, action, in_turn);
-            }
+            Event::SoftirqEntry(action) => self.softirq(record, track, action),
             Event::LocalTimerEntry => self.interrupt(cpu, track, self.words.local_timer, b"", false),
             Event::IrqExit => self.interrupt_ends(cpu, track, self.words.irq),
             Event::SoftirqExit => self.interrupt_ends(cpu, track, self.words.softirq),
@@ -303,15 +224,50 @@ impl<'a> Layer<'a, '_> {
             }
             Event::TimerExit => self.interrupts.entry(cpu).or_default().timer = None,
             Event::BlockDone(device) => self.block_done(record, device),
-            Event::Socket(socket) => {
-                let (at, Socket { port, is_loopback, change }) = (self.now, socket);
-                // The kernel's own socket changes belong to no thread.
-                let is_threads = record.context == Context::Thread;
-                if is_threads || matches!(change, SocketChange::Connected) {
-                    self.ports.push(PortEvent { at, track, port, is_loopback, change });
-                }
-            }
+            Event::Socket(socket) => self.socket(record, track, socket),
             Event::Console(_) | Event::Marker(_) | Event::Other(_) | Event::Damaged(_) => {}
+        }
+    }
+
+    fn initcall_start(&mut self, track: TrackId, function: Symbol<'_>) {
+        self.return_was_lost(track);
+        let (detail, _) = self.initcall(track, function);
+        self.begin(track, SpanKind::Initcall, self.words.initcall, detail);
+        self.doing.entry(track).or_default().initcall = Some(detail);
+    }
+
+    fn work_start(&mut self, record: &Record<'_>, track: TrackId, function: &[u8]) {
+        let detail = self.intern(function);
+        if record.context == Context::Thread {
+            self.work_ended_unseen(track);
+        }
+        self.doing.entry(track).or_default().work.push(detail);
+        self.begin(track, SpanKind::Work, self.words.work, detail);
+    }
+
+    fn work_end(&mut self, track: TrackId) {
+        let doing = self.doing.get_mut(&track);
+        let detail = doing.and_then(|doing| {
+            doing.idle = None;
+            doing.work.pop()
+        });
+        self.end(track, self.words.work, detail.unwrap_or_default());
+    }
+
+    fn socket(&mut self, record: &Record<'_>, track: TrackId, socket: Socket) {
+        let (at, Socket { port, is_loopback, change }) = (self.now, socket);
+        // The kernel's own socket changes belong to no thread.
+        let is_threads = record.context == Context::Thread;
+        if is_threads || matches!(change, SocketChange::Connected) {
+            self.ports.push(PortEvent { at, track, port, is_loopback, change });
+        }
+    }
+
+    /// Notes the sleep of a worker that has no work.
+    fn note_idle(&mut self, track: TrackId, state: &[u8]) {
+        if state.first() == Some(&WORKER_IDLE) {
+            let doing = self.doing.get_mut(&track).filter(|doing| !doing.work.is_empty());
+            doing.into_iter().for_each(|doing| doing.idle = Some(self.now));
         }
     }
 
@@ -327,59 +283,6 @@ impl<'a> Layer<'a, '_> {
             // Finalizing the timeline finds the spans inside it again.
             idle.into_iter().for_each(|at| self.timeline.spans.set_end(span, at));
         }
-    }
-
-    /// Returns the cause of a wake-up at an event on `track`.
-    fn waker(&mut self, record: &Record<'_>, track: TrackId) -> WaitedOn {
-        let interrupts = self.interrupts.get(&record.cpu);
-        let frame = interrupts.and_then(|i| i.frames.last()).copied();
-        // ksoftirqd does the work that an interrupt left for later. But an interrupt can also run softirqs on top of
-        // ksoftirqd: if the trace shows where the softirq began, that decides.
-        let is_left_over = record.context == Context::Softirq && record.comm.starts_with(SOFTIRQ_THREAD);
-        let in_turn = frame.map_or(!self.has_softirqs, |frame| frame.in_turn);
-        match record.context {
-            Context::Thread => return WaitedOn::Thread(track),
-            _ if is_left_over && in_turn && interrupts.is_none_or(|i| i.timer.is_none()) => {
-                return WaitedOn::Thread(track);
-            }
-            Context::Unknown if frame.is_none() => return WaitedOn::Thread(track),
-            _ => {}
-        }
-        let timer = interrupts.and_then(|i| i.timer);
-        let disk = interrupts.and_then(|i| i.disk);
-        let (name, kind) = match (timer, frame, disk) {
-            (Some(timer), ..) => (timer, InterruptKind::Timer),
-            (_, Some(frame), _) => (self.name_of(frame), frame.kind),
-            (_, _, Some(disk)) => (disk, InterruptKind::Disk),
-            // The CPU's own timer has no named handler.
-            (None, None, None) => (self.words.unnamed, InterruptKind::Timer),
-        };
-        self.timeline.interrupt_kinds.insert(name, kind.max(self.timeline.interrupt_kind(name)));
-        WaitedOn::Interrupt(name)
-    }
-
-    /// Notes that a block device finished a request. A thread that this interrupt wakes then waited for the device.
-    fn block_done(&mut self, record: &Record<'_>, device: &[u8]) {
-        if record.context == Context::Thread {
-            return;
-        }
-        let frame = self.interrupts.get(&record.cpu).and_then(|i| i.frames.last()).copied();
-        let name = match frame {
-            Some(frame) => self.name_of(frame),
-            None => self.intern(&[b"disk ", device].concat()),
-        };
-        self.timeline.interrupt_kinds.insert(name, InterruptKind::Disk);
-        self.interrupts.entry(record.cpu).or_default().disk = Some(name);
-    }
-
-    /// Formats an interrupt's name: `irq ttyS0`, `softirq NET_RX`, `local timer`.
-    fn name_of(&mut self, frame: Frame) -> NameId {
-        if frame.detail.is_empty() {
-            return frame.name;
-        }
-        let names = &mut self.timeline.names;
-        let text = format!("{} {}", names.get(frame.name), names.get(frame.detail));
-        names.intern(&text)
     }
 
     /// Notes that process id 0 does the kernel's own initialisation, before it becomes the idle loop.
@@ -446,7 +349,13 @@ impl<'a> Layer<'a, '_> {
         }
     }
 
-    fn exec(&mut self, track: TrackId, file: &[u8]) {
+    fn exec(&mut self, (pid, track): (u32, TrackId), by: u32, file: &[u8]) {
+        let begun = self.timeline.tracks.get(track).created.map_or(self.now, |(at, _)| at);
+        // bootscope's own process does not belong to the guest's user space.
+        if ![INIT_PATH.as_bytes(), ROOT_PATH.as_bytes()].contains(&file) {
+            let program = self.intern(file);
+            self.processes.execs((pid, track), by, program, begun, self.now, &mut self.timeline.names);
+        }
         self.return_was_lost(track);
         self.process_ends(track);
         // The kernel's own initcalls are over: later ones on this thread belong to modules that it loads.
@@ -458,47 +367,29 @@ impl<'a> Layer<'a, '_> {
         self.doing.entry(track).or_default().process = Some((name, self.now));
     }
 
+    /// The process id and the track of a task that begins.
+    fn new_task(&mut self, record: &Record<'a>, track: TrackId, child: Task<'a>) -> (u32, TrackId) {
+        let born = self.sched.born(child, track, record.cpu, self.now, self.timeline);
+        (child.pid, self.sched.track(born))
+    }
+
+    fn exit(&mut self, task: Task<'a>, cpu: u32) {
+        self.processes.exits(task.pid, self.now);
+        let thread = self.sched.thread(task, cpu, self.timeline);
+        self.sched.ends(thread);
+        let track = self.sched.track(thread);
+        self.process_ends(track);
+    }
+
+    fn module_load(&mut self, track: TrackId, name: &[u8]) {
+        let name = self.intern(name);
+        self.mark(track, "module loaded: ", name);
+        self.doing.entry(track).or_default().module = Some((name, self.now));
+    }
+
     fn process_ends(&mut self, track: TrackId) {
         if let Some((name, start)) = self.doing.get_mut(&track).and_then(|doing| doing.process.take()) {
             self.push(track, SpanKind::Process, self.words.process, name, start, self.now);
-        }
-    }
-
-    fn interrupt(&mut self, cpu: u32, track: TrackId, name: NameId, detail: &[u8], in_turn: bool) {
-        let detail = self.intern(detail);
-        let kind = if name == self.words.local_timer { InterruptKind::Timer } else { InterruptKind::Device };
-        self.interrupts.entry(cpu).or_default().frames.push(Frame { name, detail, track, kind, in_turn });
-        self.begin(track, SpanKind::Interrupt, name, detail);
-    }
-
-    fn interrupt_ends(&mut self, cpu: u32, track: TrackId, name: NameId) {
-        let on = self.interrupts.entry(cpu).or_default();
-        on.timer = None;
-        match on.frames.iter().rposition(|f| f.name == name) {
-            Some(at) => {
-                let frame = on.frames[at];
-                on.frames.truncate(at);
-                self.end(frame.track, name, frame.detail);
-            }
-            None => {
-                self.end(track, name, NameId::EMPTY);
-            }
-        }
-        let on = self.interrupts.entry(cpu).or_default();
-        if on.frames.is_empty() {
-            // The interrupt runs the remaining softirqs before it returns.
-            on.softirqs.get_or_insert(RunBy::Interrupt);
-        }
-    }
-
-    /// Ends all interrupts on a CPU because a thread runs again, even if their ends were not traced.
-    fn leave_interrupts(&mut self, cpu: u32) {
-        let Some(on) = self.interrupts.get_mut(&cpu) else { return };
-        (on.timer, on.disk) = (None, None);
-        on.softirqs = None;
-        if let Some(&outermost) = on.frames.first() {
-            on.frames.clear();
-            self.end(outermost.track, outermost.name, outermost.detail);
         }
     }
 

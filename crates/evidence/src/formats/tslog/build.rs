@@ -45,11 +45,7 @@ pub fn build(mut log: Log, counter: Counter, timeline: &mut Timeline) -> Built {
     let order = order(&mut log, &mut timeline.diagnostics);
     let first = order.known.first.map(|(ticks, _)| ticks);
     drop_out_of_range(&mut log, first, &mut timeline.diagnostics);
-    // The process table has the kernel's ticks; 0 means that there is no time.
-    for ticks in log.users.iter_mut().flat_map(|user| [&mut user.forked, &mut user.exited]).filter(|ticks| **ticks > 0)
-    {
-        *ticks = ticks.saturating_add(order.kernel_shift);
-    }
+    shift_processes(&mut log, order.kernel_shift);
     // If the log's first record defines time zero, its place has no error.
     let error = if let Counter::Clock(clock) = &counter { clock.residual } else { Ns::ZERO };
     let clock = clock(&log, &order, counter, timeline);
@@ -95,17 +91,21 @@ pub fn build(mut log: Log, counter: Counter, timeline: &mut Timeline) -> Built {
     boot.cut();
     boot.link();
     boot.phases(left_open.unknown_from);
-    if let Some(silent) = left_open.silent {
-        boot.silent(silent);
-    }
-    if let Some(ending) = ending {
-        boot.end(&ending, &left_open.names);
-    }
+    left_open.silent.into_iter().for_each(|silent| boot.silent(silent));
+    ending.into_iter().for_each(|ending| boot.end(&ending, &left_open.names));
     // A clock in ticks converts nothing, so it is not listed.
     if timeline.unit != Unit::Ticks {
         timeline.clocks.push(clock);
     }
     Built { loader: chain.loader, main: chain.main, init: chain.init, begins }
+}
+
+/// Shifts the times of the process table, which are in the kernel's ticks. 0 means that there is no time.
+fn shift_processes(log: &mut Log, shift: u64) {
+    for ticks in log.users.iter_mut().flat_map(|user| [&mut user.forked, &mut user.exited]).filter(|ticks| **ticks > 0)
+    {
+        *ticks = ticks.saturating_add(shift);
+    }
 }
 
 const NAME: &str = "TSLOG";

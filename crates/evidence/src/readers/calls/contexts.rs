@@ -86,7 +86,7 @@ impl Contexts {
     }
 
     /// The context of a node. Node 0 has no context and must not be passed.
-    pub fn of(&self, node: u32) -> &Context {
+    pub(crate) fn of(&self, node: u32) -> &Context {
         &self.all[self.of_node[node as usize] as usize]
     }
 
@@ -95,7 +95,7 @@ impl Contexts {
         self.of_node[node as usize] as usize
     }
 
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Context> {
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &Context> {
         self.all.iter()
     }
 

@@ -32,6 +32,15 @@ pub struct Named {
     pub(crate) is_part: Vec<bool>,
 }
 
+impl Named {
+    /// Adds a node that is a part of another one.
+    fn add_part(&mut self, parent: NodeId, node: u32, spent: u64) {
+        self.profile.add(parent, 0, spent);
+        self.node[node as usize] = Some(parent);
+        self.is_part[node as usize] = true;
+    }
+}
+
 /// The call tree up to the tick `until`, with names, in instructions.
 pub fn profile(followed: &Followed, until: u64, contexts: &Contexts, names: &mut Names) -> Named {
     build(followed, until, contexts, names, Weight::Instructions, |totals| totals.insns)
@@ -50,21 +59,21 @@ pub(crate) fn timed_profile(followed: &Followed, until: u64, contexts: &Contexts
 
 /// The length of a tick.
 #[derive(Clone, Copy, Debug)]
-pub struct Rate {
+pub(crate) struct Rate {
     ns: u64,
     ticks: u64,
 }
 
 impl Rate {
     /// The average length up to the tick `until`.
-    pub fn until(calls: &Calls, until: u64) -> Rate {
+    pub(crate) fn until(calls: &Calls, until: u64) -> Rate {
         let ticks = until.min(calls.last_tick()).max(1);
         let ns = (calls.at(ticks) - calls.at(0)).0.max(0).unsigned_abs();
         Rate { ns, ticks }
     }
 
     /// Converts ticks to nanoseconds.
-    pub fn ns(self, ticks: u64) -> u64 {
+    pub(crate) fn ns(self, ticks: u64) -> u64 {
         u64::try_from(u128::from(ticks) * u128::from(self.ns) / u128::from(self.ticks)).unwrap_or(u64::MAX)
     }
 }
@@ -89,9 +98,7 @@ fn build(
         let context = contexts.of(totals.node);
         let mut parent = named.node[node.parent as usize].filter(|_| node.parent != 0);
         if let Some(parent) = parent.filter(|_| namer.is_part(&node, &calls.nodes[node.parent as usize])) {
-            named.profile.add(parent, 0, spent(totals));
-            named.node[totals.node as usize] = Some(parent);
-            named.is_part[totals.node as usize] = true;
+            named.add_part(parent, totals.node, spent(totals));
             continue;
         }
         let name = match node.kind {
@@ -104,26 +111,23 @@ fn build(
         let has_functions = name != namer.decompressing && !namer.programs.contains(&name);
         let within = |p: &NodeId| !has_functions && named.profile.get(*p).name == name;
         if let Some(parent) = parent.filter(within) {
-            named.profile.add(parent, 0, spent(totals));
-            named.node[totals.node as usize] = Some(parent);
-            named.is_part[totals.node as usize] = true;
+            named.add_part(parent, totals.node, spent(totals));
             continue;
         }
         if node.kind == Kind::User {
             parent = Some(named.profile.node(None, user));
         }
         let id = named.profile.node(parent, name);
-        match node.kind {
-            Kind::Interrupt => named.profile.set_kind(id, SpanKind::Interrupt),
-            _ if namer.programs.contains(&name) => named.profile.set_kind(id, SpanKind::Stage),
+        let in_initcall_caller =
+            || parent.is_some_and(|p| calls_initcall(names.get(named.profile.get(p).name), names.get(name)));
+        let kind = match node.kind {
+            Kind::Interrupt => Some(SpanKind::Interrupt),
+            _ if namer.programs.contains(&name) => Some(SpanKind::Stage),
             // A callee that was called more than once is called for each initcall, and is not one itself.
-            _ if totals.calls <= 1
-                && parent.is_some_and(|p| calls_initcall(names.get(named.profile.get(p).name), names.get(name))) =>
-            {
-                named.profile.set_kind(id, SpanKind::Initcall);
-            }
-            _ => {}
-        }
+            _ if totals.calls <= 1 && in_initcall_caller() => Some(SpanKind::Initcall),
+            _ => None,
+        };
+        kind.into_iter().for_each(|kind| named.profile.set_kind(id, kind));
         let entered = if namer.changed_stacks(&node) { 0 } else { totals.calls };
         named.profile.add(id, entered, spent(totals));
         named.node[totals.node as usize] = Some(id);
