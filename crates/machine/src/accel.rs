@@ -207,20 +207,7 @@ fn try_kvm(guest: &GuestSpec, program: &dyn Program, observer: &mut dyn Observer
             Heard::Said { .. } | Heard::News { .. } | Heard::Silence => {}
             Heard::Gone => {
                 vm.wait()?;
-                // The VMM's first line is the cause; those after it follow from it.
-                let first =
-                    output.split(|&b| b == b'\n' || b == b'\r').find(|line| !line.is_empty()).unwrap_or_default();
-                let (name, output) = (vm.name(), shown(first, 200));
-                let why = text![
-                    format!(
-                        "under KVM, {name} ended at once: {output}. Times under TCG differ from hardware: compare boots "
-                    ),
-                    "with `bootscope bench`, or count instructions with ",
-                    Field::Deterministic,
-                    ". ",
-                    Field::Accel.is("kvm"),
-                    " makes this an error"
-                ];
+                let why = ended_at_once(vm.name(), &output);
                 return Ok(TrialResult::Ended(why.in_words(observer.words()).to_string()));
             }
         }
@@ -238,6 +225,21 @@ fn try_kvm(guest: &GuestSpec, program: &dyn Program, observer: &mut dyn Observer
             return Err(Error::Stopped);
         }
     }
+}
+
+/// The note on a VMM that ended with this output.
+fn ended_at_once(name: &str, output: &[u8]) -> Text {
+    // The VMM's first line is the cause; those after it follow from it.
+    let first = output.split(|&b| b == b'\n' || b == b'\r').find(|line| !line.is_empty()).unwrap_or_default();
+    let output = shown(first, 200);
+    text![
+        format!("under KVM, {name} ended at once: {output}. Times under TCG differ from hardware: compare boots "),
+        "with `bootscope bench`, or count instructions with ",
+        Field::Deterministic,
+        ". ",
+        Field::Accel.is("kvm"),
+        " makes this an error"
+    ]
 }
 
 /// Progress of a kernel in a trial.

@@ -32,18 +32,7 @@ impl RecordOptions {
             VmmKind::Firecracker => vmm::firecracker::check(self)?,
             VmmKind::CloudHypervisor => vmm::cloud_hypervisor::check(self)?,
         }
-        let mib = 1 << 20;
-        if self.guest.memory_bytes < 16 * mib || self.guest.memory_bytes % mib != 0 {
-            let found = self.guest.memory_bytes;
-            let why = text![Field::Memory, format!(" is {found} bytes")];
-            return Err(Error::refused(Field::Memory, why, "give a multiple of 1 MiB, at least 16M"));
-        }
-        if let Some(host) = host::memory_bytes().filter(|&host| self.guest.memory_bytes > host) {
-            let (requested, host) = (self.guest.memory_bytes >> 20, host >> 20);
-            let why =
-                text![Field::Memory.is(format!("{requested}M")), format!(" is more than this host has ({host} MiB)")];
-            return Err(Error::refused(Field::Memory, why, "give less"));
-        }
+        self.check_memory()?;
         if self.guest.cpus == 0 {
             return Err(Error::refused(Field::Cpus, text![Field::Cpus, " is 0"], "give at least 1"));
         }
@@ -77,6 +66,22 @@ impl RecordOptions {
         }
         self.check_calls()?;
         Ok(profile)
+    }
+
+    fn check_memory(&self) -> Result<(), Error> {
+        let mib = 1 << 20;
+        if self.guest.memory_bytes < 16 * mib || self.guest.memory_bytes % mib != 0 {
+            let found = self.guest.memory_bytes;
+            let why = text![Field::Memory, format!(" is {found} bytes")];
+            return Err(Error::refused(Field::Memory, why, "give a multiple of 1 MiB, at least 16M"));
+        }
+        if let Some(host) = host::memory_bytes().filter(|&host| self.guest.memory_bytes > host) {
+            let (requested, host) = (self.guest.memory_bytes >> 20, host >> 20);
+            let why =
+                text![Field::Memory.is(format!("{requested}M")), format!(" is more than this host has ({host} MiB)")];
+            return Err(Error::refused(Field::Memory, why, "give less"));
+        }
+        Ok(())
     }
 
     /// Checks the options that name units of the guest's systemd.

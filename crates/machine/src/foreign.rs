@@ -159,18 +159,8 @@ impl Vetting<'_> {
             // QEMU's user network leads to every service of this machine's loopback.
             isolated: true,
         };
-        let mut other_program = None;
-        guest.target = match target {
-            Target::Board(board) => Target::Board(self.board(board)),
-            Target::Vmm { kind, program } => {
-                let usual = match kind {
-                    VmmKind::Qemu => usual_program(&guest),
-                    other => other.as_str().into(),
-                };
-                other_program = Some(program).filter(|program| *program != usual);
-                Target::Vmm { kind, program: usual }
-            }
-        };
+        let other_program;
+        (guest.target, other_program) = self.target(target, &guest);
         for disk in disks {
             self.leave_out("disks", disk.display().to_string(), NOT_HASHED, true);
         }
@@ -190,6 +180,21 @@ impl Vetting<'_> {
             self.leave_out("qemu", program.display().to_string(), PROGRAM, false);
         }
         guest
+    }
+
+    /// The target with its usual program, and the recorded program if it is another one.
+    fn target(&mut self, recorded: Target, guest: &GuestSpec) -> (Target, Option<PathBuf>) {
+        match recorded {
+            Target::Board(board) => (Target::Board(self.board(board)), None),
+            Target::Vmm { kind, program } => {
+                let usual = match kind {
+                    VmmKind::Qemu => usual_program(guest),
+                    other => other.as_str().into(),
+                };
+                let other = Some(program).filter(|program| *program != usual);
+                (Target::Vmm { kind, program: usual }, other)
+            }
+        }
     }
 
     fn observe(&mut self, recorded: ObserveSpec) -> ObserveSpec {

@@ -9,13 +9,14 @@ use std::time::Duration;
 use guest_init::messages::{Lacked, Message};
 use guest_init::port::PortEvent;
 
+use crate::guest_channel::GuestChannel;
 use crate::lines::shown;
 use crate::options::RecordOptions;
 use crate::record::{channel, prepare};
 use crate::refusal::text;
 use crate::vmm::{Heard, Instruments, Launch, Source};
 use crate::{Error, Observer, Progress, Stage, vmm};
-use recording::Field;
+use recording::{Field, GuestSpec};
 
 /// Boots a machine without recording it. Returns the time from the VMM's start to process 1, in ns.
 ///
@@ -27,19 +28,7 @@ pub fn time_plain(options: &RecordOptions, observer: &mut dyn Observer) -> Resul
 }
 
 fn time(options: &RecordOptions, observer: &mut dyn Observer) -> Result<i64, Error> {
-    if options.guest.target.is_board() {
-        let why = "recording costs a board nothing, because it only listens";
-        return Err(Error::refused(Field::Serial, why, text!["measure no overhead, or leave out ", Field::Serial]));
-    }
-    if !options.guest.patches.is_empty() {
-        // The guest would differ from the recorded one, and the comparison would charge the difference to recording.
-        let why = text!["a plain boot has no gdbstub, so ", Field::Patches, " would change the recorded boots alone"];
-        return Err(Error::refused(Field::Patches, why, text!["leave out ", Field::Patches]));
-    }
-    let Some(mut channel) = channel(&options.guest) else {
-        let why = "a plain boot is timed to bootscope's process 1";
-        return Err(Error::refused(Field::Init, why, text!["leave out ", Field::Init.is("keep")]));
-    };
+    let mut channel = checked_channel(&options.guest)?;
     let prepared = prepare(&vmm::find, options, true, observer)?;
     let options = &*prepared.opened.options;
     let mut vm = prepared.program.start(&Launch {
@@ -89,4 +78,21 @@ fn time(options: &RecordOptions, observer: &mut dyn Observer) -> Result<i64, Err
         });
     }
     first_byte_ns.ok_or_else(|| Error::Unusable("process 1 was reached without a stamp".to_owned()))
+}
+
+/// The channel to process 1 of a guest whose plain boot can be timed.
+fn checked_channel(guest: &GuestSpec) -> Result<Box<dyn GuestChannel>, Error> {
+    if guest.target.is_board() {
+        let why = "recording costs a board nothing, because it only listens";
+        return Err(Error::refused(Field::Serial, why, text!["measure no overhead, or leave out ", Field::Serial]));
+    }
+    if !guest.patches.is_empty() {
+        // The guest would differ from the recorded one, and the comparison would charge the difference to recording.
+        let why = text!["a plain boot has no gdbstub, so ", Field::Patches, " would change the recorded boots alone"];
+        return Err(Error::refused(Field::Patches, why, text!["leave out ", Field::Patches]));
+    }
+    channel(guest).ok_or_else(|| {
+        let why = "a plain boot is timed to bootscope's process 1";
+        Error::refused(Field::Init, why, text!["leave out ", Field::Init.is("keep")])
+    })
 }

@@ -1,36 +1,28 @@
 //! Recording one boot, from the options to the finished folder.
 
+mod last_evidence;
+mod prepare;
+
+pub(crate) use prepare::{Prepared, prepare};
+pub use prepare::{check_patches, foresee};
+
 use std::fs::File;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use guest_init::config::{self, Config};
-use guest_init::cpio::Module;
-use recording::{
-    Accel, End, GuestSpec, Init, Input, InputRole, Manifest, Outcome, OutcomeKind, Partial, Sealer, Subject,
-    SymbolFile, Target, Then, TimeBase, Until, Vmm, VmmKind, Writer,
-};
+use recording::{End, GuestSpec, Init, Manifest, Outcome, OutcomeKind, Partial, Until, Writer};
 
-use crate::arch::GuestInit;
 use crate::awaited::Awaited;
 use crate::clock::Moment;
 use crate::ending::{Ending, cut_short, end_mark, ending};
-use crate::functions::Plan;
-use crate::guest_channel::{GuestChannel, Wire};
-use crate::host::memory_file;
-use crate::kernel_file::Opened;
-use crate::kernel_line::{Added, KernelLine, kernel_line};
+use crate::guest_channel::GuestChannel;
 use crate::memory::TraceImage;
 use crate::options::RecordOptions;
-use crate::profile::{GuestProfile, Log};
+use crate::profile::GuestProfile;
 use crate::refusal::{Text, Words, text};
-use crate::stops::{Names, OnStacks};
-use crate::vmm::{Exit, Instruments, Launch, Program};
-use crate::watch::{FIRMWARE_IMAGES, Facts, Finished, Watch, free_port};
-use crate::{
-    Error, Field, Observer, accel, arch, file_head, host, image, kernel_file, kernel_image, library, modules,
-    plain_machine, root, stops, symbols, tracers, vmm,
-};
+use crate::vmm::{Exit, Instruments, Launch};
+use crate::watch::{Facts, Finished, Watch, free_port};
+use crate::{Error, Field, Observer, arch, plain_machine, vmm};
+use prepare::Find;
 
 /// Blocks of user space after which the plugin stops. About this number run in a Debian's initrd, or in the first seconds of an init
 /// without one.
@@ -52,24 +44,6 @@ pub struct Recorded {
     pub patched: Vec<String>,
     /// The content of `recording.json`.
     pub manifest: Manifest,
-}
-
-/// The boot to start, after all files were checked and all choices made.
-pub(crate) struct Prepared {
-    /// The options to boot with, in which the kernel's file is open.
-    pub(crate) opened: Opened,
-    pub(crate) program: Box<dyn Program>,
-    pub(crate) profile: GuestProfile,
-    pub(crate) kvm: bool,
-    pub(crate) line: KernelLine,
-    pub(crate) initrd: Option<File>,
-    /// The function list of each of the user's symbol files, compressed.
-    symbols: Vec<Vec<u8>>,
-    /// Stops at functions, if the options request any.
-    plan: Option<Plan>,
-    /// The way to read the kernel's trace in the memory of a guest with its own init, if it has one.
-    trace: Option<TraceImage>,
-    manifest: Manifest,
 }
 
 /// Boots a machine and records it into `options.out`.
@@ -222,117 +196,6 @@ fn plugin(options: &RecordOptions, prepared: &mut Prepared) -> Result<Option<Pat
     }
 }
 
-/// The manifest that a recording with these options would begin with. Does not start the machine.
-///
-/// # Errors
-/// Those of [`record`] that can be found without starting the machine.
-pub fn foresee(options: &RecordOptions, observer: &mut dyn Observer) -> Result<Manifest, Error> {
-    let prepared = prepare(&vmm::find, options, false, observer).map_err(|error| error.in_words(observer.words()))?;
-    Ok(prepared.manifest)
-}
-
-/// Refuses changes to the guest's code that do not fit its image, or each other. Starts nothing.
-///
-/// # Errors
-/// If a change does not fit.
-pub fn check_patches(options: &RecordOptions, words: Words) -> Result<(), Error> {
-    Plan::of(&options.guest, &options.observe, arch::of(&options.guest)).map(drop).map_err(|why| why.in_words(words))
-}
-
-/// Finds the VMM that a guest uses.
-pub(crate) type Find<'a> = &'a dyn Fn(&GuestSpec) -> Result<Box<dyn Program>, Error>;
-
-/// Checks everything that does not need the machine, and makes its inputs.
-pub(crate) fn prepare(
-    find: Find<'_>,
-    options: &RecordOptions,
-    plain: bool,
-    observer: &mut dyn Observer,
-) -> Result<Prepared, Error> {
-    let (opened, given) = (kernel_file::open(options)?, options);
-    let options = &*opened.options.clone();
-    let profile = options.check()?;
-    let program = find(&options.guest)?;
-    program.check(&options.guest, profile.spared_devices, profile.yields)?;
-    plain_machine::check(&options.guest, &*program)?;
-    // A watched variable needs the kernel at the addresses of its image.
-    let fixed_address = options.guest.fixed_address || options.observe.watch.is_some();
-    // A VMM that does not show the guest's memory cannot give the kernel's log and trace: they are not requested.
-    let trace_events = options.guest.trace_events && program.shows_memory();
-    let fixed = GuestSpec { fixed_address, trace_events, ..options.guest.clone() };
-    let is_readable = !plain && program.shows_memory();
-    let trace = if is_readable { trace_image(&options.guest, &profile)? } else { None };
-    let has_events = plain || tracers::has_events(&options.guest, &profile);
-    let trace_in_memory = matches!(trace, Some(Ok(_)));
-    let adds = if plain { Added::Plain } else { Added::Recorded { trace_in_memory, has_events } };
-    let line = kernel_line(&fixed, arch::of(&options.guest), &profile, adds)?;
-    let (trace, untraced) = match trace.transpose() {
-        Ok(trace) => (trace, None),
-        Err(why) if matches!(options.guest.until, Until::Process(_)) => {
-            let why =
-                text![Field::Until.is("process:"), format!(" a process is found by the kernel's image, and {why}")];
-            return Err(Error::refused(Field::Until, why, ""));
-        }
-        Err(why) => (None, Some(format!("the kernel's trace is not recorded, and its log has to do: {why}"))),
-    };
-    let symbols = options.observe.symbols.iter().map(symbols::list).collect::<Result<Vec<Vec<u8>>, Error>>()?;
-    let plan = if plain { None } else { Plan::of(&options.guest, &options.observe, arch::of(&options.guest))? };
-    let modules = modules(options)?;
-    let initrd = initrd(options, &line, &modules)?;
-    let host = host::host();
-    let inputs = inputs(given)?;
-    let kernel_sha256 = inputs.iter().find(|input| InputRole::Kernel.is(&input.role)).map_or("", |input| &input.sha256);
-    let choice = match options.guest.target.board() {
-        Some(_) => accel::Choice { kvm: false, note: None },
-        None => accel::choose(options, &*program, &host, kernel_sha256, observer)?,
-    };
-    let oddity = options.initrd_oddity()?.map(|oddity| format!("{oddity}; at most it is the image of a root disk"));
-    let mut manifest = Manifest {
-        time_base: if options.guest.deterministic { TimeBase::GuestVirtual } else { TimeBase::Host },
-        subject: subject(&options.guest, &profile, choice.kvm),
-        vmm: Vmm {
-            path: program.path().display().to_string(),
-            version: program.version().to_owned(),
-            ..Vmm::default()
-        },
-        host,
-        inputs,
-        how: serde_json::to_value(given).expect("options are plain data"),
-        notes: choice
-            .note
-            .into_iter()
-            .chain(oddity.map(Text::from))
-            .chain(opened.note.clone().map(Text::from))
-            .chain(line.note.clone())
-            .chain(untraced.map(Text::from))
-            .chain((!has_events).then(|| tracers::NO_EVENTS.into()))
-            .chain(unseen(&*program))
-            .chain(plain_machine::notes(&options.guest, &*program))
-            .chain(profile.notes.iter().cloned().map(Text::from))
-            .map(|note| note.in_words(observer.words()).to_string())
-            .collect(),
-        ..Manifest::begun_now()
-    };
-    // If the user has no key, the recording is not sealed, and another boot takes fewer options from it.
-    if let Ok(sealer) = Sealer::of_user() {
-        manifest.seal_with(&sealer);
-    }
-    let measured = manifest.measured();
-    manifest.overhead = options.overheads.iter().find(|overhead| overhead.of == measured).cloned();
-    Ok(Prepared { opened, program, profile, kvm: choice.kvm, line, initrd, symbols, plan, trace, manifest })
-}
-
-/// A note on the evidence that this VMM cannot give and on how to get some of it; `None` if it shows the guest's memory.
-fn unseen(program: &dyn Program) -> Option<Text> {
-    (!program.shows_memory()).then(|| {
-        text![
-            format!("{} shows no guest memory, so only what the console prints is recorded: ", program.name()),
-            Field::Append.is("'initcall_debug ignore_loglevel'"),
-            " has the kernel print its initcalls"
-        ]
-    })
-}
-
 /// Watches until the boot is over and takes the last evidence. If either cannot be written, stops there and returns the error too.
 fn watched(
     options: &RecordOptions,
@@ -346,30 +209,7 @@ fn watched(
     watch.begin_last_evidence();
     match booted {
         Ok(mut ending) => {
-            let stopped = watch.is_hurried();
-            // First, because the guest goes on writing into its trace until it is read.
-            let traced = trace(prepared.trace.as_ref().filter(|_| options.guest.trace_events), watch, &mut ending);
-            let take_names = |ending: &mut Ending, watch: &mut Watch<'_>| match followed && !stopped {
-                true => kernels_names(options, watch, ending),
-                false => Ok(()),
-            };
-            let named = traced.and_then(|()| take_names(&mut ending, watch));
-            if let Some(missed) = watch.facts.missed.as_ref().filter(|_| ending.kind != OutcomeKind::Unpatched) {
-                ending.add_note(missed.clone());
-            }
-            if let Some(instead) = watch.instead_of_unit().filter(|_| is_without_mark(ending.kind)) {
-                ending.add_note(instead);
-            }
-            let failed = named
-                .and_then(|()| silences(options, watch, stopped))
-                .and_then(|()| variable(watch))
-                .and_then(|()| firmware_images(watch))
-                .and_then(|()| last_evidence(options, profile, watch, &mut ending))
-                .err();
-            if stopped && followed && options.guest.kernel.is_some() && !watch.transfer.has("kallsyms") {
-                let unnamed = "stopped by the user, so the kernel's image was not searched for the names of functions";
-                ending.add_note(text![unnamed, ": end it with ", Field::Timeout, " to have them"]);
-            }
+            let failed = last_evidence::take(options, prepared, followed, watch, &mut ending).err();
             (ending, failed)
         }
         Err(error) => {
@@ -377,12 +217,6 @@ fn watched(
             (cut_short(options, profile, &watch.facts, watch.vm.elapsed_ns(), &why), Some(error))
         }
     }
-}
-
-/// True if the end mark of a boot that ended this way may be one that never comes.
-fn is_without_mark(kind: OutcomeKind) -> bool {
-    use OutcomeKind::{Hang, Interrupted, PowerOff, Reset, Timeout};
-    matches!(kind, Timeout | PowerOff | Reset | Hang | Interrupted)
 }
 
 /// Watches until the boot is over.
@@ -401,167 +235,6 @@ fn boot(options: &RecordOptions, profile: &GuestProfile, watch: &mut Watch<'_>) 
         }
         watch.look()?;
         watch.show_progress(now_ns);
-    }
-}
-
-/// Takes the names in the kernel's image for what the plugin saw, if the guest did not send its own. Not otherwise, because unpacking the
-/// image takes a second.
-fn kernels_names(options: &RecordOptions, watch: &mut Watch<'_>, ending: &mut Ending) -> Result<(), Error> {
-    let Some(kernel) = options.guest.kernel.as_ref().filter(|_| !watch.transfer.has("kallsyms")) else { return Ok(()) };
-    match symbols::list(&SymbolFile { path: kernel.clone(), base: None }) {
-        Ok(list) => watch.writer.put("image-symbols.gz", &list, "the functions in the kernel's image")?,
-        Err(why) if options.observe.symbols.is_empty() => {
-            ending.note.get_or_insert(
-                format!("functions have no names: the guest told none, nor does its image: {why}").into(),
-            );
-        }
-        Err(_) => {}
-    }
-    Ok(())
-}
-
-/// Keeps where the vCPUs were in each silence, with names from the user's files and the kernel's image.
-fn silences(options: &RecordOptions, watch: &mut Watch<'_>, hurried: bool) -> Result<(), Error> {
-    let words = watch.words();
-    let names = |seen: &OnStacks| {
-        let mut names = Names::default();
-        let step = arch::of(&options.guest).facts.linux.image.step_bytes;
-        let image = options.guest.kernel.iter().map(|path| SymbolFile { path: path.clone(), base: None });
-        let users = options.observe.symbols.iter().cloned().map(|file| (Field::Symbols.is(&file).into(), file));
-        let image = image.map(|file| (Text::from(file.to_string()), file));
-        for (is_image, (what, file)) in users.map(|file| (false, file)).chain(image.map(|file| (true, file))) {
-            let moved_by = match symbols::functions(&file, hurried, &what) {
-                Ok(functions) => names.add(&file.to_string(), functions, &seen.called, step),
-                Err(why) => {
-                    names.remarks.push(why.in_words(words).to_string());
-                    None
-                }
-            };
-            // A table of another build would be wrong everywhere, so it is taken only if the image's names fit.
-            if let Some(moved_by) = moved_by.filter(|_| is_image && seen.needs_tables) {
-                kernel_image::tables(&file.path).into_iter().for_each(|tables| names.add_tables(tables, moved_by));
-            }
-        }
-        names
-    };
-    let Some(text) = watch.silences(names) else { return Ok(()) };
-    let origin = format!("the vCPUs, stopped by {}'s gdbstub", watch.vm.name());
-    watch.writer.put(stops::FILE, text.as_bytes(), &origin)?;
-    Ok(())
-}
-
-/// Keeps the values that a watched variable had where functions were entered.
-fn variable(watch: &mut Watch<'_>) -> Result<(), Error> {
-    let Some(text) = watch.watched() else { return Ok(()) };
-    let origin = format!("read through {}'s gdbstub where functions were entered", watch.vm.name());
-    watch.writer.put(recording::WATCH, text.as_bytes(), &origin)?;
-    Ok(())
-}
-
-/// Keeps the UEFI programs that were seen in memory.
-fn firmware_images(watch: &mut Watch<'_>) -> Result<(), Error> {
-    let Some(list) = watch.firmware_images() else { return Ok(()) };
-    watch.writer.put(FIRMWARE_IMAGES, list.as_bytes(), "headers in guest memory and in the firmware's file")?;
-    Ok(())
-}
-
-/// The way to read the trace of a guest with its own init in its memory, by its kernel's image; or the reason why it cannot be read. `None`
-/// if there is no such trace.
-///
-/// # Errors
-/// If the image cannot be read.
-fn trace_image(guest: &GuestSpec, profile: &GuestProfile) -> Result<Option<Result<TraceImage, String>>, Error> {
-    let is_used = guest.trace_events || matches!(guest.until, Until::Process(_));
-    let Some(kernel) = guest.kernel.as_ref().filter(|_| !guest.has_guest_init() && is_used) else {
-        return Ok(None);
-    };
-    if !profile.takes_linux_words {
-        return Ok(None);
-    }
-    let arch = arch::of(guest);
-    if !arch.reads_kernels {
-        return Ok(Some(Err(format!("kernels of {} cannot be read in memory yet", arch.facts.name))));
-    }
-    let image = recording::read_regular(kernel, recording::BYTES_MAX).map_err(Error::unreadable(kernel))?;
-    Ok(Some(TraceImage::of(&image).map_err(|why| why.to_string())))
-}
-
-/// Keeps the trace of a guest with its own init. The guest stands still from then on.
-fn trace(image: Option<&TraceImage>, watch: &mut Watch<'_>, ending: &mut Ending) -> Result<(), Error> {
-    let Some(image) = image else { return Ok(()) };
-    match watch.kernel_trace(image)? {
-        Ok(trace) => {
-            const ORIGIN: &str = "the kernel's ring buffers, read out of guest memory by the host";
-            watch.writer.put("trace.txt", &trace.text, ORIGIN)?;
-            if !trace.clock.is_empty() {
-                watch.writer.put("trace-clock.txt", trace.clock.as_bytes(), ORIGIN)?;
-            }
-        }
-        Err(why) => {
-            ending.add_note(text!["the kernel's trace was not read: ", why]);
-        }
-    }
-    Ok(())
-}
-
-/// Takes what only the stopped or stuck machine itself can give: its logs, and where its CPUs stand.
-fn last_evidence(
-    options: &RecordOptions,
-    profile: &GuestProfile,
-    watch: &mut Watch<'_>,
-    ending: &mut Ending,
-) -> Result<(), Error> {
-    if matches!(ending.kind, OutcomeKind::Hang | OutcomeKind::Timeout | OutcomeKind::Interrupted) {
-        if let Some(cpus) = watch.cpus()? {
-            watch.writer.put(recording::REGISTERS, cpus.text.as_bytes(), cpus.origin)?;
-        }
-    }
-    if watch.transfer.has("kmsg.log") {
-        return Ok(());
-    }
-    if watch.vm.ram().is_none() {
-        let newest = Some(watch.facts.last_line.clone()).filter(|line| !line.is_empty());
-        quote_newest(ending, newest);
-        return Ok(());
-    }
-    // If the user waits, no event log is searched for in a guest of a kind without one.
-    let hurried = watch.is_hurried();
-    let events = if hurried && profile.log == Log::Printk { None } else { watch.event_log()? };
-    if let Some(log) = &events {
-        watch.writer.put("tslog.txt", log.text.as_bytes(), &log.detail)?;
-    }
-    let mut newest = Some(watch.facts.last_line.clone()).filter(|line| !line.is_empty());
-    match watch.kernel_log()? {
-        Ok(log) => {
-            watch.writer.put("kmsg-memory.log", &log.to_kmsg(), "read out of guest memory by the host")?;
-            newest = log.last_words().newest.map(|record| crate::lines::shown(&record.text, 200)).or(newest);
-            let unexplained = matches!(ending.kind, OutcomeKind::Hang | OutcomeKind::Timeout | OutcomeKind::Reset);
-            if let (true, Some(panic)) = (unexplained, log.last_words().panic) {
-                // Its console was elsewhere, or had no time to print it.
-                ending.kind = OutcomeKind::Panic;
-                ending.detail = crate::lines::shown(&panic.text, 300);
-            }
-        }
-        Err(_) if hurried && options.guest.kernel.is_some() && events.is_none() => {
-            let missing =
-                "the kernel's log was not found in guest memory in the moment that a stopped recording has for it";
-            ending.note.get_or_insert(text![missing, ": end it with ", Field::Timeout, " to have it"]);
-        }
-        Err(why) if options.guest.kernel.is_some() && events.is_none() => {
-            ending.note.get_or_insert(format!("no kernel log could be read out of guest memory: {why}").into());
-        }
-        // A guest that boots from a disk need not be Linux, and one that keeps an event log is not Linux.
-        Err(_) => {}
-    }
-    quote_newest(ending, newest);
-    Ok(())
-}
-
-/// Adds the guest's last line to the outcome of a boot that hung or timed out, because nothing else says where it stopped.
-fn quote_newest(ending: &mut Ending, newest: Option<String>) {
-    if let (OutcomeKind::Hang | OutcomeKind::Timeout, Some(line)) = (ending.kind, newest) {
-        let before = if ending.detail.is_empty() { String::new() } else { format!("{}; ", ending.detail) };
-        ending.detail = format!("{before}the last line was: {line}");
     }
 }
 
@@ -634,108 +307,6 @@ fn awaited_line(options: &RecordOptions) -> Option<Awaited> {
         _ => return None,
     };
     Some(awaited.expect("options are checked before anything is started"))
-}
-
-/// The kernel modules that mounting the root needs.
-fn modules(options: &RecordOptions) -> Result<Vec<Module>, Error> {
-    match (&options.guest.kernel, root::modules(&options.guest)?) {
-        (Some(kernel), names) if !names.is_empty() => modules::needed(arch::of(&options.guest), kernel, &names),
-        _ => Ok(Vec::new()),
-    }
-}
-
-/// The initrd that the machine gets: guest-init's archive in front of the user's own.
-fn initrd(options: &RecordOptions, line: &KernelLine, modules: &[Module]) -> Result<Option<File>, Error> {
-    let users = options.guest.initrd.as_deref().map(open).transpose()?;
-    if !options.guest.has_guest_init() && options.guest.init != Init::Mute {
-        return Ok(users);
-    }
-    let elf = process_1(&options.guest)?;
-    let mut both = memory_file("bootscope-initrd")?;
-    both.write_all(&guest_init::cpio::archive(&elf, &config(options, line, modules)?, modules))
-        .map_err(Error::host("write the initrd to memory"))?;
-    if let Some(mut users) = users {
-        io::copy(&mut users, &mut both).map_err(Error::host("copy the initrd to memory"))?;
-    }
-    Ok(Some(both))
-}
-
-/// The ELF file of bootscope's process 1 for a guest.
-fn process_1(guest: &GuestSpec) -> Result<Vec<u8>, Error> {
-    let name = match &arch::of(guest).guest_init {
-        GuestInit::File(name) => name,
-        GuestInit::Made(make) => {
-            let head = guest.kernel.as_deref().map(file_head::head).transpose()?;
-            return Ok(make(&head.unwrap_or_default()));
-        }
-    };
-    let missing = || Error::LibraryMissing {
-        missing: library::missing(name),
-        instead: text![", or record the guest's own process 1 with ", Field::Init.is("keep")],
-    };
-    let elf = library::find(name).ok_or_else(missing)?;
-    std::fs::read(&elf).map_err(Error::unreadable(&elf))
-}
-
-fn config(options: &RecordOptions, line: &KernelLine, modules: &[Module]) -> Result<Config, Error> {
-    let mut config = Config {
-        then: match options.guest.then {
-            Then::PowerOff => config::Then::PowerOff,
-            Then::Exec => config::Then::Exec,
-        },
-        init: line.rdinit.clone(),
-        modules: modules.iter().map(|module| module.file.clone()).collect(),
-        root: root::for_guest(&options.guest)?,
-        workload: options.guest.workload.clone(),
-        serial: serial_registers(&options.guest),
-        ..Config::default()
-    };
-    if options.guest.deterministic {
-        // If it slept, such a guest would skip its waiting time instead of waiting.
-        config.spin_ms = config.wait_ms;
-    }
-    Ok(config)
-}
-
-/// Physical address of the serial port's registers, if the guest's messages go through one.
-fn serial_registers(guest: &GuestSpec) -> Option<u64> {
-    match channel(guest)?.wire() {
-        Wire::SerialPort { registers, .. } => Some(registers),
-        Wire::IoPort(_) | Wire::VirtioConsole(_) => None,
-    }
-}
-
-fn open(path: &Path) -> Result<File, Error> {
-    recording::open_regular(path).map_err(Error::unreadable(path))
-}
-
-fn inputs(options: &RecordOptions) -> Result<Vec<Input>, Error> {
-    let kernel = options.guest.kernel.iter().map(|path| (InputRole::Kernel, path, true));
-    let initrd = options.guest.initrd.iter().map(|path| (InputRole::Initrd, path, true));
-    let dtb = options.guest.dtb.iter().map(|path| (InputRole::Dtb, path, true));
-    let bios = options.guest.bios.iter().map(|path| (InputRole::Bios, path, true));
-    let disks = options.guest.disks.iter().map(|path| (InputRole::Disk, path, false));
-    let root = options.guest.root.iter().map(|path| (InputRole::Root, path, false));
-    let symbols = options.observe.symbols.iter().map(|file| (InputRole::Symbols, &file.path, true));
-    let all = kernel.chain(initrd).chain(dtb).chain(bios).chain(root).chain(disks).chain(symbols);
-    all.map(|(role, path, hashed)| image::input(role, path, hashed)).collect()
-}
-
-fn subject(guest: &GuestSpec, profile: &GuestProfile, kvm: bool) -> Subject {
-    let machine = match &guest.target {
-        Target::Vmm { kind: VmmKind::Qemu, .. } => guest.machine.clone(),
-        Target::Vmm { kind, .. } => kind.as_str().to_owned(),
-        // The evidence tells which system it is.
-        Target::Board(_) => return Subject { machine: "board".to_owned(), ..Subject::default() },
-    };
-    Subject {
-        os: profile.os.to_owned(),
-        kernel: profile.kernel.clone(),
-        machine,
-        accelerator: if kvm { Accel::Kvm } else { Accel::Tcg }.as_str().to_owned(),
-        cpus: guest.cpus,
-        memory_bytes: guest.memory_bytes,
-    }
 }
 
 #[cfg(test)]

@@ -10,15 +10,16 @@ mod limit;
 mod messages;
 mod process;
 mod questions;
+mod received;
 mod service;
 mod streams;
+mod vcpu_stops;
 
 use std::cell::RefCell;
 use std::fs::File;
 use std::time::{Duration, Instant};
 
-use guest_init::messages::{Lacked, Message};
-use recording::{End, EndMark, GuestSpec, Until, Writer};
+use recording::{GuestSpec, Until, Writer};
 
 pub(crate) use facts::{Facts, Seen, Shutdown, panicked};
 pub(crate) use firmware_images::FILE as FIRMWARE_IMAGES;
@@ -31,23 +32,21 @@ use questions::{Layout, MAX_HURRIED_NS, MAX_LAST_EVIDENCE_NS};
 use service::ServiceWatch;
 pub(crate) use service::free_port;
 use streams::Streams;
+use vcpu_stops::stub;
 
-use crate::arch::Arch;
 use crate::awaited::{Awaited, Meaning};
-use crate::functions::{FunctionStops, Plan, Undone};
-use crate::gdb::Client;
+use crate::functions::FunctionStops;
 use crate::guest_channel::GuestChannel;
 use crate::hang::{HangDetector, Now};
-use crate::lines::{Lines, shown};
+use crate::lines::Lines;
 use crate::memory::{Limited, TaskList};
 use crate::options::RecordOptions;
 use crate::profile::GuestProfile;
-use crate::refusal::{Text, Words, text};
-use crate::stops::{Names, OnStacks, SilenceWatch};
+use crate::refusal::{Text, Words};
+use crate::stops::SilenceWatch;
 use crate::transfer::EvidenceTransfer;
-use crate::vmm::{Heard, News, Source, Vmm};
+use crate::vmm::{Heard, Vmm};
 use crate::{Error, Observer, Progress, Stage, arch};
-use recording::Field;
 
 /// Longest wait for output before other work is done.
 const TICK: Duration = Duration::from_millis(50);
@@ -192,35 +191,6 @@ impl<'a> Watch<'a> {
         self.firmware_images.as_ref().and_then(FirmwareImages::list)
     }
 
-    /// Starts the held vCPUs, and executes the plan for stops at functions. The wait for the VMM ends at the boot's timeout, or when
-    /// the user stops the recording.
-    pub(crate) fn stop_at_functions(&mut self, plan: Plan, arch: &'static Arch) {
-        self.facts.missed = plan.missed().map(|missed| self.spelled(missed));
-        let (limit, words) = (self.limit(i64::MAX), self.words());
-        let begun = match stub(&mut *self.vm) {
-            Some(client) => {
-                let functions = self.functions.insert(FunctionStops::new(plan, client, arch));
-                let begun = functions.begin(&mut || limit.is_over(&*self.vm, &self.observer));
-                if begun.is_ok() {
-                    let missed = functions.missed();
-                    self.facts.missed = missed.map(|missed| missed.in_words(words).to_string());
-                }
-                begun
-            }
-            None => Err(Undone::Failed("there is no gdbstub".to_owned())),
-        };
-        if matches!(begun, Err(Undone::Refused(_))) {
-            // The vCPUs have not run yet. The outcome is a boot that ran without the patch, so they are started.
-            self.vm.resume_vcpus();
-        }
-        self.take_undone(begun);
-    }
-
-    /// The values of the watched variable, as the content of a file, if a variable was watched.
-    pub(crate) fn watched(&self) -> Option<String> {
-        self.functions.as_ref().and_then(FunctionStops::watched)
-    }
-
     /// The words of the user.
     pub(crate) fn words(&self) -> Words {
         self.observer.borrow().words()
@@ -229,45 +199,6 @@ impl<'a> Watch<'a> {
     /// A text in the words of the user.
     fn spelled(&self, text: Text) -> String {
         text.in_words(self.words()).to_string()
-    }
-
-    fn take_undone(&mut self, result: Result<(), Undone>) {
-        let what = match result {
-            Ok(()) => return,
-            Err(Undone::Refused(why)) => text![Field::Patches, " ", why],
-            Err(Undone::Failed(why)) => {
-                self.resume_count = Some(0);
-                self.vm.resume_vcpus();
-                if self.facts.missed.is_none() {
-                    // All patches were written, so only evidence is missing.
-                    let why = format!(" ended early: {why}. The boot went on, and what was read before is kept: ");
-                    let note = self.spelled(text![Field::Watch, why, "record once more for the rest"]);
-                    self.facts.watch_failure.get_or_insert(note);
-                    return;
-                }
-                text![Field::Patches, format!(" was not written: {why}")]
-            }
-        };
-        let (at_ns, what) = (self.vm.elapsed_ns(), self.spelled(what));
-        self.facts.unpatched.get_or_insert(Seen { at_ns, what });
-    }
-
-    /// Handles vCPUs that have stopped at a function.
-    fn look_at_functions(&mut self, is_over: &dyn Fn(&Facts) -> bool) {
-        let words = self.words();
-        let Some(functions) = &mut self.functions else { return };
-        let facts = &mut self.facts;
-        if facts.gone || facts.unpatched.is_some() {
-            return;
-        }
-        let is_over = is_over(facts);
-        let looked = functions.look(&|| self.vm.elapsed_ns(), is_over);
-        facts.missed = functions.missed().map(|missed| missed.in_words(words).to_string());
-        let client = functions.give_away();
-        if let (Some(client), Some(silence)) = (client, &mut self.silence) {
-            silence.set_client(client);
-        }
-        self.take_undone(looked);
     }
 
     /// Receives output for a moment, and acts on it. `is_over` returns true if the boot has reached its end mark: no code is changed
@@ -296,13 +227,6 @@ impl<'a> Watch<'a> {
         waits && !self.transfer.is_spent()
     }
 
-    /// True if a function is still to be entered. Then each step waits for that, and not for output.
-    fn waits_for_function(&self) -> bool {
-        let facts = &self.facts;
-        let is_running = !facts.gone && facts.shutdown.is_none() && facts.unpatched.is_none();
-        is_running && self.functions.as_ref().is_some_and(FunctionStops::is_waiting)
-    }
-
     /// Receives all output so far. One piece per step would delay a console with much output.
     fn hear_all(&mut self) -> Result<(), Error> {
         let began = Instant::now();
@@ -329,52 +253,6 @@ impl<'a> Watch<'a> {
         let due_ns = silence.into_iter().chain(service).chain(process).chain(firmware).min();
         let left_ns = due_ns.map(|due_ns| due_ns.saturating_sub(self.vm.elapsed_ns()).max(0).unsigned_abs());
         left_ns.map_or(TICK, |left_ns| Duration::from_nanos(left_ns).min(TICK))
-    }
-
-    /// Stops the vCPUs and reads their stacks, if the console has been silent for the requested time.
-    fn look_into_silence(&mut self, now_ns: i64) {
-        let limit = self.limit(i64::MAX);
-        let Some(silence) = &mut self.silence else { return };
-        // Output that is not received yet would end the silence.
-        let is_due = self.heard_out && silence.next_ns().is_some_and(|due_ns| now_ns >= due_ns);
-        let is_over = &mut || limit.is_over(&*self.vm, &self.observer);
-        if is_due && !silence.stop(&|| self.vm.elapsed_ns(), is_over) {
-            self.resume_count = Some(0);
-            self.vm.resume_vcpus();
-        }
-    }
-
-    /// Resumes vCPUs that have stopped after their stub failed. The stub acts on an earlier stop command then, and no other code resumes
-    /// them.
-    fn take_stop(&mut self) {
-        let facts = &self.facts;
-        let is_at_end = facts.gone || facts.shutdown.is_some() || facts.panic.is_some();
-        if let (Some(count), false) = (&mut self.resume_count, is_at_end) {
-            if *count < MAX_RESUMES {
-                *count += 1;
-                self.vm.resume_vcpus();
-            }
-        }
-    }
-
-    /// Ends the last silence: at the first sign of the boot's end, or now if the boot `is_over`.
-    pub(crate) fn end_silence(&mut self, is_over: bool) {
-        let Some(silence) = &mut self.silence else { return };
-        let facts = &self.facts;
-        let matched_ns = facts.matched.as_ref().map(|end| end.at_ns);
-        let off_ns = facts.shutdown.as_ref().map(|shutdown| shutdown.at_ns);
-        let now_ns = (is_over || facts.gone).then(|| self.vm.elapsed_ns());
-        let ends = [facts.init_ns, matched_ns, off_ns, now_ns];
-        if let Some(end_ns) = ends.into_iter().flatten().min() {
-            silence.end(end_ns);
-        }
-    }
-
-    /// The stacks of the vCPUs in each silence, as the content of a file, if that was requested. `names` finds names for the addresses
-    /// on the stacks.
-    pub(crate) fn silences(&mut self, names: impl FnOnce(&OnStacks) -> Names) -> Option<String> {
-        self.end_silence(true);
-        self.silence.take().map(|silence| silence.finish(names))
     }
 
     /// True if the user has stopped the recording.
@@ -502,101 +380,6 @@ impl<'a> Watch<'a> {
         facts.heard_out |= last_ns.is_some_and(|last_ns| now_ns - last_ns >= COMPLETE_AFTER_NS);
     }
 
-    fn take(&mut self, source: Source, bytes: &[u8], at_ns: i64) -> Result<(), Error> {
-        if source == Source::Guest {
-            return self.take_messages(bytes, at_ns);
-        }
-        self.streams.append(source, bytes, at_ns)?;
-        let (facts, mut until) = (&mut self.facts, self.until.as_mut());
-        match source {
-            Source::Console => {
-                self.silence.iter_mut().for_each(|silence| silence.heard(at_ns));
-                facts.console_bytes += bytes.len() as u64;
-                let has_guest_init = self.messages.is_some();
-                self.console.feed(bytes, &mut |line| {
-                    facts.take_console_line(&line, until.as_deref_mut(), at_ns);
-                    if has_guest_init {
-                        facts.note_no_channel(&line, at_ns);
-                    }
-                });
-            }
-            Source::Vmm => self.vmm.feed(bytes, &mut |line| facts.take_vmm_line(&line)),
-            Source::Firmware | Source::Guest => {}
-        }
-        Ok(())
-    }
-
-    fn take_messages(&mut self, bytes: &[u8], at_ns: i64) -> Result<(), Error> {
-        let Some(messages) = &mut self.messages else {
-            return Ok(());
-        };
-        for (message, at_ns) in messages.take(bytes, at_ns, &mut self.streams)? {
-            self.take_message(message, at_ns);
-        }
-        Ok(())
-    }
-
-    fn take_message(&mut self, message: Message, at_ns: i64) {
-        match message {
-            Message::Init { .. } => {
-                self.facts.init_ns.get_or_insert(at_ns);
-            }
-            Message::Round { header_phys } => {
-                let is_kept = self.messages.as_mut().is_none_or(|messages| messages.keep_round(header_phys));
-                if !is_kept {
-                    self.transfer.pass_over();
-                }
-            }
-            Message::Lack { what: Lacked::Root, why } => drop(self.facts.no_root.get_or_insert(why)),
-            Message::Lack { what: Lacked::Workload, why } => drop(self.facts.no_workload.get_or_insert(why)),
-            Message::End { outcome } => {
-                self.facts.guest_done.get_or_insert(Seen { at_ns, what: shown(outcome.as_bytes(), 200) });
-            }
-            _ => {}
-        }
-    }
-
-    fn take_news(&mut self, news: News, at_ns: i64) {
-        let facts = &mut self.facts;
-        match news {
-            News::Running => {
-                if facts.running_ns.is_none() {
-                    facts.running_ns = Some(at_ns);
-                    self.silence.iter_mut().for_each(|silence| silence.heard(at_ns));
-                }
-                // The transfer of evidence needs the answer, and a VMM that dies later cannot give it.
-                self.ask_layout();
-            }
-            News::Stopped => self.take_stop(),
-            News::Off(why) => drop(facts.shutdown.get_or_insert(Shutdown { at_ns, why })),
-            News::Logged(line) => self.take_logged(&line, at_ns),
-            News::Panicked => {
-                let what = panicked(facts.vmm);
-                facts.panic.get_or_insert(Seen { at_ns, what });
-            }
-        }
-    }
-
-    /// Takes a line that the guest caused the VMM to log. It may be the end mark.
-    fn take_logged(&mut self, line: &str, at_ns: i64) {
-        let is_awaited = |until: &mut Awaited| until.hear(line.as_bytes()) == Meaning::Reached;
-        if self.facts.matched.is_none() && self.until.as_mut().is_some_and(is_awaited) {
-            let (mark, what, error_ns) = (Some(EndMark::Line), line.to_owned(), Some(self.facts.arrival_error_ns));
-            self.facts.matched = Some(End { mark, what, at_ns, error_ns, printk_ns: None });
-        }
-    }
-
-    fn take_round(&mut self, phys: u64) -> Result<(), Error> {
-        if self.ram()?.is_none() {
-            // The guest gets no answer, and after a while sends its evidence through the port.
-            return Ok(());
-        }
-        if let Layout::Known(ram) = &self.layout {
-            self.transfer.take_round(phys, ram, self.writer)?;
-        }
-        Ok(())
-    }
-
     /// Looks for the awaited line in the kernel log in memory, if it has not appeared on the console.
     fn look_for_line(&mut self, now_ns: i64) -> Result<(), Error> {
         if self.until.is_none() || self.facts.matched.is_some() || !self.log.is_due(now_ns) || self.ram()?.is_none() {
@@ -658,11 +441,6 @@ impl<'a> Watch<'a> {
         }
         Ok(())
     }
-}
-
-/// A client of the VMM's gdbstub, if it has one that is not taken yet.
-fn stub(vm: &mut dyn Vmm) -> Option<Client> {
-    vm.gdbstub().and_then(|socket| Client::new(socket).ok())
 }
 
 /// The results of watching a boot.
