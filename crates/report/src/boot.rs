@@ -2,7 +2,7 @@
 //! them.
 
 use crate::{Facts, Findings, Priced, WhereLine};
-use analysis::{BootPath, Groups, Phase, ProcessTimes, Row, Stays, Tables};
+use analysis::{BootPath, DeferredProbe, Groups, Initcall, Phase, ProcessTimes, Row, Stays, Tables};
 use std::cell::OnceCell;
 use timeline::{Cost, Ns, Os, Timeline, TrackId};
 
@@ -27,6 +27,8 @@ pub struct Boot<'a> {
     groups: Groups,
     tables: OnceCell<Tables>,
     process_times: OnceCell<Vec<Option<ProcessTimes>>>,
+    initcalls: OnceCell<Vec<Initcall>>,
+    deferred_probes: OnceCell<Vec<DeferredProbe>>,
 }
 
 impl<'a> Boot<'a> {
@@ -56,6 +58,8 @@ impl<'a> Boot<'a> {
             groups,
             tables: OnceCell::new(),
             process_times: OnceCell::new(),
+            initcalls: OnceCell::new(),
+            deferred_probes: OnceCell::new(),
         }
     }
 
@@ -89,6 +93,16 @@ impl<'a> Boot<'a> {
     /// The time of each process on CPUs, on the run queue and in waits, if known.
     pub(crate) fn process_times(&self) -> &[Option<ProcessTimes>] {
         self.process_times.get_or_init(|| analysis::process_times(self.timeline))
+    }
+
+    /// The initcalls, the longest first.
+    pub(crate) fn initcalls(&self) -> &[Initcall] {
+        self.initcalls.get_or_init(|| analysis::initcalls(self.timeline))
+    }
+
+    /// The devices whose probe the kernel put off.
+    pub(crate) fn deferred_probes(&self) -> &[DeferredProbe] {
+        self.deferred_probes.get_or_init(|| analysis::deferred_probes(self.timeline))
     }
 
     /// The rows of the path, as documents list them.

@@ -5,8 +5,8 @@
 
 use crate::layout::cost;
 use crate::past_tries::{Likeness, says};
-use crate::where_line::is_zero;
 use benchmark::history::PastTrial;
+use benchmark::is_zero;
 use benchmark::trial::{Proof, Saved};
 use findings::{Change, Detector, Figure, Need, Stretch, Value};
 use serde::{Deserialize, Serialize};

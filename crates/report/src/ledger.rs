@@ -10,9 +10,9 @@ use crate::layout::cost;
 use crate::paragraph::paragraph;
 use crate::table::{Align, Column, Line, render};
 use crate::text::{counted, percent_change, range};
-use crate::where_line::is_zero;
 use crate::{Layout, WhereLine, harmless, rows, shell_words};
 use analysis::{Rung, Target};
+use benchmark::is_zero;
 use scale::Scale;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -313,17 +313,22 @@ impl Ledger {
             paragraph(&text, "", layout, &mut out);
         }
         if !self.wheres.is_empty() && layout.top > 0 {
-            out.push('\n');
-            out.push_str(&rows("what is left", &self.wheres, layout));
-            let gone = self.rows_gone();
-            if gone > 0 {
-                let takes = if gone == 1 { "takes" } else { "take" };
-                let text = format!("not listed: {}, which {takes} no time any more", counted(gone, "saved row"));
-                paragraph(&text, "", layout, &mut out);
-            }
-            self.new_on_the_path(layout, &mut out);
+            self.rows_left(layout, &mut out);
         }
         out
+    }
+
+    /// Writes the rows that are left, and the remarks on them.
+    fn rows_left(&self, layout: Layout, out: &mut String) {
+        out.push('\n');
+        out.push_str(&rows("what is left", &self.wheres, layout));
+        let gone = self.rows_gone();
+        if gone > 0 {
+            let takes = if gone == 1 { "takes" } else { "take" };
+            let text = format!("not listed: {}, which {takes} no time any more", counted(gone, "saved row"));
+            paragraph(&text, "", layout, out);
+        }
+        self.new_on_the_path(layout, out);
     }
 
     /// Writes the listed rows that the boot did not wait for before.
@@ -421,19 +426,24 @@ fn remarks(step: &LedgerStep, unit: &Scale, out: &mut Vec<String>) {
         let others: Vec<String> = step.not_saved.iter().map(|row| harmless(row).into_owned()).collect();
         out.push(format!("{name}: its other rows were not saved: {}", others.join(", ")));
     }
+    out.extend(rows_behind(step));
+}
+
+/// The rows and functions that a step stands for, if its name does not say so.
+fn rows_behind(step: &LedgerStep) -> Option<String> {
+    const SHOWN: usize = 5;
     let is_typed = |name: &String| words(&step.name).starts_with(&words(name));
-    if step.names.len() > 1 || step.stands_for == Some(StandsFor::Functions) || !step.names.iter().all(is_typed) {
-        let what = match (step.stands_for, step.names.len()) {
-            (Some(StandsFor::Rows), 1) => "the row",
-            (Some(StandsFor::Rows), _) => "the rows",
-            _ => "all under",
-        };
-        const SHOWN: usize = 5;
-        let more = step.names.len().saturating_sub(SHOWN);
-        let shown: Vec<String> = step.names.iter().take(SHOWN).map(|n| harmless(n).into_owned()).collect();
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        out.push(format!("{name}: {what} {}{more}", shown.join(", ")));
-    }
+    let differs =
+        step.names.len() > 1 || step.stands_for == Some(StandsFor::Functions) || !step.names.iter().all(is_typed);
+    let what = match (step.stands_for, step.names.len()) {
+        (Some(StandsFor::Rows), 1) => "the row",
+        (Some(StandsFor::Rows), _) => "the rows",
+        _ => "all under",
+    };
+    let more = step.names.len().saturating_sub(SHOWN);
+    let shown: Vec<String> = step.names.iter().take(SHOWN).map(|n| harmless(n).into_owned()).collect();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    differs.then(|| format!("{}: {what} {}{more}", harmless(&step.name), shown.join(", ")))
 }
 
 /// Adds the remark on a saving that makes something longer, which may be a mistake.

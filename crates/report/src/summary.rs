@@ -6,23 +6,23 @@
 //!
 //! `show.example.json`, beside this file, is a complete document; a test parses it.
 
+use crate::drivers_document::{deferred_probe_lines, initcall_lines};
+use crate::functions_document::function_lines;
 use crate::layout::cost;
 use crate::sources::{end_evidence, rate_source};
 use crate::text::amount;
 use crate::user_space;
-use crate::where_line::is_zero;
 use crate::{
-    Boot, DiagnosticLine, ExitsLine, Facts, Finding, FoundLine, MAX_LISTED, Overhead, Priced, PricedLine, ProcessLine,
-    SilencesLine, Subject, UnitLine, WarningLine, WatchedLine, WhereLine,
+    Boot, Calls, DeferredProbeLine, DiagnosticLine, ExitsLine, Facts, Finding, FoundLine, FunctionLine, InitcallLine,
+    MAX_LISTED, Overhead, Priced, PricedLine, ProcessLine, SampledLines, SilencesLine, Subject, UnitLine, WarningLine,
+    WatchedLine, WhereLine,
 };
-use analysis::{OwnTimes, Row, RowKey, TrackNames};
-use benchmark::{METRICS, Values};
+use analysis::{OwnTimes, Row};
+use benchmark::{METRICS, Values, is_zero};
 use recording::OutcomeKind;
 use serde::{Deserialize, Serialize};
-use std::cmp::Reverse;
 use timeline::{
-    Cost, DiagnosticKind, Diagnostics, EndEvidence, MilestoneKind, NameId, Names, Ns, Os, Sampled, SampledEvent,
-    SampledFunction, SampledOn, SampledTrack, TimeBase, Timeline, Unit,
+    Cost, DiagnosticKind, Diagnostics, EndEvidence, MilestoneKind, NameId, Ns, Os, Sampled, TimeBase, Timeline, Unit,
 };
 
 /// The name and version of the document.
@@ -216,261 +216,6 @@ pub struct PhaseLine {
     pub error_ns: i64,
     /// The evidence for its start.
     pub evidence: String,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct InitcallLine {
-    /// The function.
-    pub name: String,
-    /// The time of its call.
-    pub start_ns: i64,
-    /// The time from its call to its return.
-    pub elapsed_ns: i64,
-    /// The timed waits in `elapsed_ns`.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub waited_ns: i64,
-    /// The part of it that the boot path spent on its thread. Threads that it waited for are not in it, nor is time for
-    /// which the boot did not wait.
-    #[serde(default)]
-    pub path_ns: i64,
-    /// The timed waits in `path_ns`.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub path_waited_ns: i64,
-    /// The thread that ran it.
-    pub track: String,
-}
-
-/// A device whose probe the kernel put off, because something that it needs is missing.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct DeferredProbeLine {
-    /// The device.
-    pub name: String,
-    /// The attempts that were put off, as far as their lengths are known; Linux prints them with `initcall_debug`.
-    pub attempts: u64,
-    /// The sum of these attempts.
-    pub elapsed_ns: i64,
-    /// The timed waits in `elapsed_ns`.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub waited_ns: i64,
-    /// The part of `elapsed_ns` that the boot path spent on the attempts' threads.
-    pub path_ns: i64,
-    /// The timed waits in `path_ns`.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub path_waited_ns: i64,
-    /// The suppliers in the kernel's words: what the device waits for, what that waits for, and so on. Empty if no
-    /// message names one.
-    pub suppliers: Vec<String>,
-    /// True if the kernel gave up, and no later attempt is known.
-    pub is_pending: bool,
-}
-
-/// A row of `functions`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct FunctionLine {
-    /// The function, or the kind of step (`initcall`).
-    pub name: String,
-    /// The one step (`acpi_init`); empty for a function.
-    pub detail: String,
-    /// Time in which it was innermost on the path.
-    pub self_ns: i64,
-    /// Time in which it was on the path at all.
-    pub total_ns: i64,
-    /// The timed waits in `self_ns`. In a deterministic boot, the rest is instructions.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub self_waited_ns: i64,
-    /// The timed waits in `total_ns`.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub total_waited_ns: i64,
-    /// The ends of the range of `self_ns`, in a boot at the prices of a machine model; otherwise missing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub self_low_ns: Option<i64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub self_high_ns: Option<i64>,
-    /// The number of its calls on the path.
-    pub count: u64,
-    /// True if only first calls have its time: its true time is at least this, and later calls are in its callers' rows.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub first_calls_only: bool,
-    /// The threads that ran it.
-    pub tracks: TrackNames,
-}
-
-/// The samples of the CPUs. All shares are of the samples, and have an error.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct SampledLines {
-    /// The number of samples, of all events.
-    pub samples: u64,
-    /// The number of lost samples; `null` if unknown.
-    pub lost: Option<u64>,
-    /// The start of sampling on the samples' clock; the time before is not covered. `null` if unknown.
-    pub began_ns: Option<i64>,
-    /// The number of CPUs without a sample, according to the evidence.
-    #[serde(default)]
-    pub unsampled_cpus: u64,
-    /// The length of a sampling interval; `null` if unknown.
-    #[serde(default)]
-    pub period_ns: Option<i64>,
-    /// The number of intervals that passed while their CPU was sampled, summed over CPUs. `null` if the length of an
-    /// interval or the start is unknown.
-    #[serde(default)]
-    pub intervals: Option<u64>,
-    /// The number of intervals without a sample, because nothing interrupted the CPU. They are not in `lost`.
-    #[serde(default)]
-    pub empty_intervals: Option<u64>,
-    /// Each event, the one with most samples first. Two events must not be added up.
-    pub events: Vec<SampledEventLines>,
-}
-
-/// The samples of one event.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct SampledEventLines {
-    /// The event that triggered the samples.
-    pub name: String,
-    pub samples: u64,
-    /// The number of samples of equal weight that say as much. Errors are computed for this number.
-    pub effective_samples: f64,
-    /// True if a sample's weight is its period; otherwise all weights are equal.
-    pub by_period: bool,
-    /// The number of samples in user code; `null` if it is not known of every sample.
-    pub user: Option<u64>,
-    /// Each function, those on most sampled stacks first.
-    pub functions: Vec<SampledLine>,
-    /// Each thread and each CPU with samples, and each program with several threads, the one with the largest share first.
-    pub tracks: Vec<SampledTrackLine>,
-}
-
-/// A sampled function.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct SampledLine {
-    pub name: String,
-    /// The share of the event with the function running.
-    pub self_share: f64,
-    /// The share of the event with the function on the stack.
-    pub total_share: f64,
-    /// One standard error of `self_share`, from the binomial distribution.
-    pub self_error: f64,
-    /// One standard error of `total_share`.
-    pub total_error: f64,
-}
-
-/// The kind of a sampled track.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum SampledOnKind {
-    /// A thread, on any CPU.
-    #[default]
-    Thread,
-    /// All threads of one name.
-    Program,
-    /// A CPU, with any thread.
-    Cpu,
-}
-
-/// The samples of one thread, program or CPU.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct SampledTrackLine {
-    /// `thread`, `program` or `cpu`.
-    pub kind: SampledOnKind,
-    /// The name of the thread, the program or the CPU.
-    pub name: String,
-    /// The number of the thread or the CPU; of a program, how many threads had this name.
-    pub id: u64,
-    /// The number of samples.
-    pub samples: u64,
-    /// Their share of the event.
-    pub share: f64,
-    /// One standard error of `share`.
-    pub error: f64,
-    /// The time of the first of them, on the samples' clock; `null` if they have no times.
-    pub first_ns: Option<i64>,
-    /// The time of the last of them.
-    pub last_ns: Option<i64>,
-}
-
-impl SampledLines {
-    fn of(sampled: &Sampled, names: &Names) -> SampledLines {
-        let intervals = sampled.intervals();
-        SampledLines {
-            samples: sampled.samples().len() as u64,
-            lost: sampled.lost,
-            began_ns: sampled.began.map(|began| began.0),
-            unsampled_cpus: sampled.unsampled_cpus,
-            period_ns: sampled.period.map(|period| period.0),
-            intervals: intervals.map(|intervals| intervals.passed),
-            empty_intervals: intervals.map(|intervals| intervals.empty),
-            events: sampled.events().iter().map(|event| SampledEventLines::of(event, names)).collect(),
-        }
-    }
-}
-
-impl SampledEventLines {
-    fn of(event: &SampledEvent, names: &Names) -> SampledEventLines {
-        let mut functions = event.functions();
-        functions.sort_by_key(|f| (Reverse((f.total.weight, f.own.weight)), names.get(f.name)));
-        let line = |f: SampledFunction| SampledLine {
-            name: names.get(f.name).to_owned(),
-            self_share: event.share(f.own),
-            total_share: event.share(f.total),
-            self_error: event.error(f.own),
-            total_error: event.error(f.total),
-        };
-        let mut tracks = event.tracks();
-        tracks.sort_by_key(|track| (Reverse(track.part.weight), track.on));
-        let track = |SampledTrack { on, part, within }| {
-            let (kind, name, id) = match on {
-                SampledOn::Thread(thread) => (SampledOnKind::Thread, names.get(thread.name).to_owned(), thread.tid),
-                SampledOn::Program { name, threads } => (SampledOnKind::Program, names.get(name).to_owned(), threads),
-                SampledOn::Cpu(cpu) => (SampledOnKind::Cpu, format!("CPU {cpu}"), cpu),
-            };
-            SampledTrackLine {
-                kind,
-                name,
-                id,
-                samples: part.samples,
-                share: event.share(part),
-                error: event.error(part),
-                first_ns: within.map(|(first, _)| first.0),
-                last_ns: within.map(|(_, last)| last.0),
-            }
-        };
-        SampledEventLines {
-            name: names.get(event.name).to_owned(),
-            samples: event.all.samples,
-            effective_samples: event.effective_samples(),
-            by_period: event.has_periods,
-            user: event.user,
-            functions: functions.into_iter().take(MAX_LISTED).map(line).collect(),
-            tracks: tracks.into_iter().take(MAX_LISTED).map(track).collect(),
-        }
-    }
-}
-
-/// Figures of a recording with a call trace.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Calls {
-    /// The number of recorded calls.
-    pub count: u64,
-    /// The share of returns that matched their call.
-    pub matched: f64,
-    /// The share of instructions in a known stack.
-    pub owned: f64,
-    /// Instructions up to the end mark.
-    pub instructions: u64,
-    /// Functions up to the end mark, those with the most self instructions first.
-    #[serde(default)]
-    pub functions: Vec<CallLine>,
-}
-
-/// A function of a recording with a call trace: all of its calls, on any path.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct CallLine {
-    pub name: String,
-    /// The number of its calls.
-    pub calls: u64,
-    /// Its own instructions.
-    pub self_instructions: u64,
-    /// Its instructions and those of its callees.
-    pub total_instructions: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -681,47 +426,6 @@ fn end_line(boot: &Boot) -> Option<EndLine> {
     })
 }
 
-fn initcall_lines(boot: &Boot, own: &OwnTimes) -> Vec<InitcallLine> {
-    let line = |i: &analysis::Initcall| {
-        let end = i.start + i.elapsed;
-        let on_path = own.within(i.track, i.start, end);
-        InitcallLine {
-            name: boot.timeline.names.get(i.function).to_owned(),
-            start_ns: i.start.0,
-            elapsed_ns: i.elapsed.0,
-            waited_ns: boot.timeline.cost(i.start, end).waited.0,
-            path_ns: on_path.length.0,
-            path_waited_ns: on_path.waited.0,
-            track: boot.track_name(i.track).to_owned(),
-        }
-    };
-    analysis::initcalls(boot.timeline).iter().take(MAX_LISTED).map(line).collect()
-}
-
-fn deferred_probe_lines(boot: &Boot, own: &OwnTimes) -> Vec<DeferredProbeLine> {
-    let name = |id| boot.timeline.names.get(id).to_owned();
-    let on_path =
-        |attempt: &analysis::Attempt| attempt.span.map_or(Cost::ZERO, |row| own.within(row.track, row.start, row.end));
-    let line = |probe: &analysis::DeferredProbe| {
-        let elapsed: Cost = probe.attempts.iter().map(|attempt| boot.timeline.cost(attempt.from, attempt.to)).sum();
-        let on_path: Cost = probe.attempts.iter().map(on_path).sum();
-        DeferredProbeLine {
-            name: name(probe.device),
-            attempts: probe.attempts.len() as u64,
-            elapsed_ns: elapsed.length.0,
-            waited_ns: elapsed.waited.0,
-            path_ns: on_path.length.0,
-            path_waited_ns: on_path.waited.0,
-            suppliers: probe.suppliers.iter().map(|&supplier| name(supplier)).collect(),
-            is_pending: probe.is_pending,
-        }
-    };
-    let mut lines: Vec<_> = analysis::deferred_probes(boot.timeline).iter().map(line).collect();
-    lines.sort_by_key(|line| Reverse(line.elapsed_ns));
-    lines.truncate(MAX_LISTED);
-    lines
-}
-
 fn phase_lines(boot: &Boot) -> Vec<PhaseLine> {
     let line = |p: &analysis::Phase| PhaseLine {
         name: p.name.clone(),
@@ -740,34 +444,6 @@ fn phase_lines(boot: &Boot) -> Vec<PhaseLine> {
         priced.add_to_phases(&mut lines);
     }
     lines
-}
-
-fn function_lines<'r>(boot: &Boot, rows: impl IntoIterator<Item = &'r Row>) -> Vec<FunctionLine> {
-    let mut lines: Vec<FunctionLine> = rows.into_iter().map(|row| function_line(&boot.timeline.names, row)).collect();
-    if let Some(priced) = &boot.priced {
-        priced.add_to_functions(&mut lines);
-    }
-    lines
-}
-
-fn function_line(names: &Names, row: &Row) -> FunctionLine {
-    let (name, detail) = match row.key {
-        RowKey::Step(name, detail) => (names.get(name), names.get(detail)),
-        RowKey::Other => (row.name.as_str(), ""),
-    };
-    FunctionLine {
-        name: name.to_owned(),
-        detail: detail.to_owned(),
-        self_ns: row.self_time.0,
-        total_ns: row.total_time.0,
-        self_low_ns: None,
-        self_high_ns: None,
-        self_waited_ns: row.self_waited.0,
-        total_waited_ns: row.total_waited.0,
-        count: row.count,
-        first_calls_only: row.first_calls_only,
-        tracks: row.tracks.clone(),
-    }
 }
 
 fn milestone_line(timeline: &Timeline, passed: &timeline::Milestone) -> MilestoneLine {
@@ -795,8 +471,8 @@ fn diagnostic_lines(boot: &Boot) -> Vec<DiagnosticLine> {
         derived.add(DiagnosticKind::RowsBeyondBound, list, rows, None, String::new);
     };
     beyond("the list of processes", boot.timeline.processes.len());
-    beyond("the list of initcalls", analysis::initcalls(boot.timeline).len());
-    beyond("the list of deferred probes", analysis::deferred_probes(boot.timeline).len());
+    beyond("the list of initcalls", boot.initcalls().len());
+    beyond("the list of deferred probes", boot.deferred_probes().len());
     for event in boot.timeline.sampled.iter().flat_map(Sampled::events) {
         beyond("the list of sampled functions", event.function_count());
         beyond("the list of sampled threads", event.tracks().len());
@@ -820,22 +496,5 @@ mod tests {
         assert_eq!(again, serde_json::from_str::<serde_json::Value>(text).unwrap());
         assert_eq!(example.phases.iter().map(|p| p.end_ns - p.start_ns).sum::<i64>(), example.total_ns);
         assert_eq!(example.wheres.iter().map(|w| w.self_ns).sum::<i64>(), example.total_ns);
-    }
-
-    /// The name of a wait for a softirq reads like the name and detail of its handler.
-    #[test]
-    fn a_function_is_split_into_its_name_and_detail() {
-        let mut names = Names::default();
-        let (softirq, rcu) = (names.intern("softirq"), names.intern("RCU"));
-        names.intern("softirq RCU");
-        let row = |key, name: &str| Row { key, name: name.to_owned(), ..Row::default() };
-        let split = |row| {
-            let line = function_line(&names, &row);
-            (line.name, line.detail)
-        };
-        let pair = |name: &str, detail: &str| (name.to_owned(), detail.to_owned());
-        assert_eq!(split(row(RowKey::Step(softirq, rcu), "softirq RCU")), pair("softirq", "RCU"));
-        assert_eq!(split(row(RowKey::Step(softirq, NameId::EMPTY), "softirq")), pair("softirq", ""));
-        assert_eq!(split(row(RowKey::Other, "after softirq RCU")), pair("after softirq RCU", ""));
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::layout::cost;
 use analysis::{Row, TrackNames};
+use benchmark::is_zero;
 use serde::{Deserialize, Serialize};
 use timeline::Cost;
 
@@ -38,12 +39,6 @@ pub struct WhereLine {
     /// since when it could have run.
     #[serde(default)]
     pub cpu_held: Vec<CpuHeldLine>,
-}
-
-/// True for 0: documents leave the field out then.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it like this")]
-pub(crate) fn is_zero(ns: &i64) -> bool {
-    *ns == 0
 }
 
 /// A thread that had the CPU.

@@ -1,7 +1,8 @@
 //! The tables of a diff. Each table sums to the total change, so rows that are cut off or not listed get a row that
 //! sums them up.
 
-use super::{CHANGED, DiffAmount, DiffLine, DiffRow, Direction, signed, signed_waits};
+use super::signed::{signed, signed_waits};
+use super::{CHANGED, DiffAmount, DiffLine, DiffRow, Direction};
 use crate::table::{Align, Column, Line, only, render};
 use crate::text::{counted, thousands};
 use crate::{Layout, harmless};

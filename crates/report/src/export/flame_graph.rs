@@ -9,7 +9,7 @@ use crate::chart::{self, Layout, Positions};
 use crate::lanes::{Label, Slice};
 use std::collections::HashMap;
 use std::io::{self, Write};
-use timeline::{End, EndEvidence, NameId, Ns, SpanKind, TimeBase, Timeline};
+use timeline::{End, EndEvidence, NameId, Names, Ns, SpanKind, TimeBase, Timeline, Unit};
 
 /// The `flame-graph` format.
 pub struct FlameGraph;
@@ -54,18 +54,29 @@ impl Export for FlameGraph {
         let (mut slices, total) = merged(stacks, |label| texts[&label].as_str(), |label| label);
         slices.iter_mut().for_each(|slice| slice.kind = kinds.get(&slice.label).copied());
 
-        let unit = boot.timeline.unit.with_waits();
-        let end = Some(End { at: total, error: Ns::ZERO, track: None, evidence: EndEvidence::LastSample });
-        let tracks = boot.timeline.tracks.clone();
-        let timeline = Timeline { names, tracks, unit, end, ..Timeline::new(TimeBase::Evidence) };
         let heading = chart::Heading {
             about: about(boot),
             positions: Positions::Merged,
             whole: "all of it",
             ..chart::Heading::of_boot_path(boot)
         };
-        chart::alone(&Boot::new(&timeline, boot.facts), &Layout::of_slices(slices), &heading, out)
+        draw(boot, names, boot.timeline.unit.with_waits(), (slices, total), &heading, out)
     }
+}
+
+/// Draws merged stacks, as long as their sum, with the names in them.
+pub(super) fn draw(
+    boot: &Boot,
+    names: Names,
+    unit: Unit,
+    (slices, total): (Vec<Slice>, Ns),
+    heading: &chart::Heading,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let end = Some(End { at: total, error: Ns::ZERO, track: None, evidence: EndEvidence::LastSample });
+    let tracks = boot.timeline.tracks.clone();
+    let timeline = Timeline { names, tracks, unit, end, ..Timeline::new(TimeBase::Evidence) };
+    chart::alone(&Boot::new(&timeline, boot.facts), &Layout::of_slices(slices), heading, out)
 }
 
 /// A sentence about the part of the boot.

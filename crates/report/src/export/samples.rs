@@ -5,15 +5,15 @@
 //! sampled, and their error.
 
 use super::MAX_FRAMES;
-use super::flame_graph::merged;
+use super::flame_graph::{draw, merged};
 use super::folded::{DEEPER_FRAMES, frame};
-use crate::chart::{self, Layout, Positions};
+use crate::chart::{self, Positions};
 use crate::lanes::Label;
 use crate::text::counted;
 use crate::{Boot, harmless};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use timeline::{End, EndEvidence, NameId, Names, Ns, Sample, Sampled, SampledEvent, TimeBase, Timeline, Unit};
+use timeline::{NameId, Names, Ns, Sample, Sampled, SampledEvent, Unit};
 
 /// A format that samples can be written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,10 +183,7 @@ fn flame_graph(boot: &Boot, event: &SampledEvent, left_out: usize, out: &mut dyn
         }
         (stack, Ns(i64::try_from(weight >> shift).unwrap_or(i64::MAX)))
     });
-    let (slices, total) = merged(stacks, |name| names.get(name), |name| Label::Span(name, NameId::EMPTY));
-    let end = Some(End { at: total, error: Ns::ZERO, track: None, evidence: EndEvidence::LastSample });
-    let timeline = Timeline { names, unit, end, ..Timeline::new(TimeBase::Evidence) };
-    let graph = Boot::new(&timeline, boot.facts);
+    let merged = merged(stacks, |name| names.get(name), |name| Label::Span(name, NameId::EMPTY));
     let heading = chart::Heading {
         title: harmless(title.trim()).into_owned(),
         about,
@@ -194,7 +191,7 @@ fn flame_graph(boot: &Boot, event: &SampledEvent, left_out: usize, out: &mut dyn
         warnings: super::warnings(boot).collect(),
         positions: Positions::Sampled { effective: event.effective_samples() },
     };
-    chart::alone(&graph, &Layout::of_slices(slices), &heading, out)
+    draw(boot, names, unit, merged, &heading, out)
 }
 
 /// Events whose periods are nanoseconds.

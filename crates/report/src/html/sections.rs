@@ -289,24 +289,7 @@ fn table<'a>(
         counted(rows.len() as u64, "row")
     )?;
     for r in rows.iter().take(MAX_ROWS).map(shown) {
-        let tracks = r.tracks.iter().take(8).map(|t| esc(t)).collect::<Vec<_>>().join(", ");
-        let more = if r.tracks.len() > 8 { format!(" and {} more", r.tracks.len() - 8) } else { String::new() };
-        writeln!(
-            out,
-            "<tr><th scope=\"row\">{}</th><td class=\"n\" data-v=\"{}\">{}</td>\
-             <td class=\"n\" data-v=\"{}\"><i class=\"share\" style=\"width:{:.2}em\"></i>{}</td>\
-             <td class=\"n\" data-v=\"{}\">{}</td><td class=\"n\" data-v=\"{}\">{}</td><td>{tracks}{more}</td></tr>",
-            esc(r.name.trim_end()),
-            r.own.length.0,
-            format_args!("{}{}", r.at_least, time(r.own)),
-            r.own.length.0,
-            share(r.own) * 8.0,
-            percent(share(r.own)),
-            r.total.length.0,
-            format_args!("{}{}", r.at_least, time(r.total)),
-            r.count,
-            thousands(r.count)
-        )?;
+        row(&r, share(r.own), unit, out)?;
     }
     writeln!(out, "</tbody><tfoot>")?;
     let mut foot = |name: &str, cost: Cost| {
@@ -322,6 +305,28 @@ fn table<'a>(
     }
     foot("total", whole)?;
     writeln!(out, "</tfoot></table></div></details>")
+}
+
+fn row(r: &Row, share: f64, unit: Unit, out: Out) -> io::Result<()> {
+    let time = |cost: Cost| unit.show_cost(cost);
+    let tracks = r.tracks.iter().take(8).map(|t| esc(t)).collect::<Vec<_>>().join(", ");
+    let more = if r.tracks.len() > 8 { format!(" and {} more", r.tracks.len() - 8) } else { String::new() };
+    writeln!(
+        out,
+        "<tr><th scope=\"row\">{}</th><td class=\"n\" data-v=\"{}\">{}</td>\
+             <td class=\"n\" data-v=\"{}\"><i class=\"share\" style=\"width:{:.2}em\"></i>{}</td>\
+             <td class=\"n\" data-v=\"{}\">{}</td><td class=\"n\" data-v=\"{}\">{}</td><td>{tracks}{more}</td></tr>",
+        esc(r.name.trim_end()),
+        r.own.length.0,
+        format_args!("{}{}", r.at_least, time(r.own)),
+        r.own.length.0,
+        share * 8.0,
+        percent(share),
+        r.total.length.0,
+        format_args!("{}{}", r.at_least, time(r.total)),
+        r.count,
+        thousands(r.count)
+    )
 }
 
 /// The most bytes of a console line in the page.

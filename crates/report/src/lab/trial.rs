@@ -114,6 +114,8 @@ impl LabTrial {
         let amounts = experiment.amounts.iter().map(|amount| LabAmount::of(amount, nth, slow, fast)).collect();
         let check = LabCheck::of(experiment, slow, fast);
         let (slow, fast) = (slow.boot, fast.boot);
+        let figure = |figure| LabFigure::of(figure, experiment, remedy, slow, fast);
+        let figures = experiment.figures.iter().map(figure).collect();
         let line = |words: &str| format!("{} {words}", experiment.always).trim_start().to_owned();
         let rows_of = |boot: &Boot| boot.tables().wheres.clone();
         let mut fell: Vec<RowChange> = analysis::row_changes(&rows_of(slow), &rows_of(fast));
@@ -125,18 +127,19 @@ impl LabTrial {
         fell.truncate(if saves_nothing { 0 } else { experiment.blamed.len() });
         let rows: Vec<&str> = fell.iter().map(|row| row.name.as_str()).collect();
         let saved = slow.total - fast.total;
-        let rows_right = if saves_nothing { 100 * saved.0.abs() <= slow.total.0 } else { experiment.is_right(&rows) };
-        let rows_right = rows_right && added_right;
-        let (foretold, not_foretold) = match &check {
-            None => foretell(experiment, slow, fast),
-            Some(_) => (None, String::new()),
-        };
+        let blamed_right = if saves_nothing { 100 * saved.0.abs() <= slow.total.0 } else { experiment.is_right(&rows) };
+        let rows_right = blamed_right && added_right;
+        let (foretold, not_foretold) =
+            if check.is_none() { foretell(experiment, slow, fast) } else { Default::default() };
         let foretold_total = foretold.map(|foretold| slow.total - foretold + added_total);
         let total_near = foretold_total.is_some_and(|total| is_near(total, fast.total));
-        let of_remedy = |texts: &[(&str, &str)]| {
-            texts.iter().find(|(name, _)| *name == remedy).map_or_else(String::new, |(_, why)| (*why).to_owned())
+        let differs = if total_near { String::new() } else { of_remedy(experiment.differs, remedy) };
+        let saves_as_foretold =
+            saves_nothing || foretold.is_some_and(|foretold| is_near(foretold - added_total, saved));
+        let right = match &check {
+            Some(check) => check.is_right(),
+            None => rows_right && saves_as_foretold && (total_near || !differs.is_empty()),
         };
-        let differs = if total_near { String::new() } else { of_remedy(experiment.differs) };
         LabTrial {
             name: experiment.name.to_owned(),
             what: experiment.what.to_owned(),
@@ -149,36 +152,30 @@ impl LabTrial {
             slow_total_ns: slow.total.0,
             has_waits: (slow.cost() + fast.cost()).waited > Ns::ZERO,
             fast_total_ns: fast.total.0,
-            figures: experiment
-                .figures
-                .iter()
-                .map(|figure| LabFigure::of(figure, experiment, remedy, slow, fast))
-                .collect(),
+            figures,
             amounts,
             chosen: experiment.chosen.to_owned(),
             rows_right,
             saved_ns: saved.0,
             foretold_ns: foretold.map(|foretold| foretold.0),
             not_foretold,
-            right: match &check {
-                Some(check) => check.is_right(),
-                None => {
-                    rows_right
-                        && (saves_nothing || foretold.is_some_and(|foretold| is_near(foretold - added_total, saved)))
-                        && (total_near || !differs.is_empty())
-                }
-            },
+            right,
             check,
             added,
             foretold_total_ns: foretold_total.map(|total| total.0),
             total_near,
             differs,
             note: experiment.note.to_owned(),
-            no_better: of_remedy(experiment.no_better),
+            no_better: of_remedy(experiment.no_better, remedy),
             blamed: fell.iter().map(|row| LabBlame { row: row.name.clone(), saved_ns: -row.on_path().0 }).collect(),
             expected: experiment.blamed.iter().map(|&row| row.to_owned()).collect(),
         }
     }
+}
+
+/// The one of these texts that belongs to a remedy.
+fn of_remedy(texts: &[(&str, &str)], remedy: &str) -> String {
+    texts.iter().find(|(name, _)| *name == remedy).map_or_else(String::new, |(_, why)| (*why).to_owned())
 }
 
 /// The predicted saving if the switch's rows take their time in the fast boot, or the reason why there is no

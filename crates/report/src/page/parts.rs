@@ -5,7 +5,7 @@
 //! All text has passed [`crate::harmless()`] here, so the page does not need to check it.
 //!
 //! ```text
-//! boot     json                                   one text: the facts, see [`Facts`]
+//! boot     json                                   one text: the facts, see `facts`
 //! tracks   name kind number created by idle thing  by: 1 + the creating track; thing: see `analysis::Things`
 //! stays    length kind on goes_on frames           the boot path from zero on, without a gap; frames: the length of its chain
 //! frames   track span                              the chains, each waiter before the thread it waits for; span: 1 + its number
@@ -35,25 +35,21 @@
 //! end      (no columns)                            the page is complete
 //! ```
 
-use super::boot::{ConsoleLine, PageBoot, embedded};
-use super::for_a_browser::{SummaryForABrowser, for_a_browser, safe};
-use crate::findings_text::NOT_LOOKED_FOR;
-use crate::overview::noise;
+mod facts;
+mod model;
+
+use super::boot::{ConsoleLine, PageBoot};
+use super::for_a_browser::safe;
+use crate::Boot;
 use crate::text::harmless_bytes;
-use crate::{Boot, ChangeLine, Findings, Summary};
 use analysis::StretchKind;
-use benchmark::METRICS;
-use benchmark::metrics::{Source, Unit};
+use facts::facts;
+use model::model;
 use page_data::{Column, Table};
-use serde::Serialize;
-use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 use timeline::{EndEvidence, NameId, Ns, Running, Sample, SpanKind, SpanRow, TrackKind, WaitedOn};
-
-/// The number of process 1.
-const INIT_PID: u64 = 1;
 
 /// The time at which a part is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,9 +59,6 @@ pub enum Needed {
     /// After it.
     Later,
 }
-
-/// The name and version of the page's data.
-const SCHEMA: &str = "bootscope.page/1";
 
 /// The most spans of a part: a browser works on them for a tenth of a second.
 const CHUNK: usize = 1 << 16;
@@ -78,39 +71,6 @@ const MAX_LINES: usize = 200_000;
 
 /// The most bytes of a console line.
 const MAX_LINE_BYTES: usize = 4_000;
-
-/// The texts and figures of a boot that are not columns.
-#[derive(Serialize)]
-struct Facts<'a> {
-    schema: &'static str,
-    /// The recording's name.
-    name: String,
-    /// The number of boots in the page; this is one of them.
-    boots: usize,
-    /// The part of `show --json` that the page shows. Numbers that doubles cannot hold are texts.
-    summary: SummaryForABrowser,
-    /// The thing that each row of `where` is about.
-    things: Vec<u32>,
-    /// The thing that each row of `where_all_threads` is about.
-    things_all_threads: Vec<u32>,
-    /// The findings; `null` if no rules ran.
-    findings: Option<Value>,
-    /// The configuration of the run, as the page's tables list it.
-    how: Vec<(String, String)>,
-    /// The likely distance between this total and the next boot's, as `show` prints it.
-    noise: Option<String>,
-    /// The measured memory, as text.
-    measured: Vec<(&'static str, String)>,
-    /// The measured memory: name, time, and bytes.
-    memory: Value,
-    /// True if a scheduler's trace says when each thread ran.
-    is_traced: bool,
-    /// The number of spans that follow.
-    spans: usize,
-    /// The number of console lines of the boot; the page may have fewer.
-    console_lines: usize,
-    kinds: &'a [&'static str],
-}
 
 /// Passes the parts of one boot to `each`, in order. `boots` is the number of boots in the page. With `runs_again`, the
 /// parts for running the boot again follow.
@@ -147,81 +107,7 @@ pub fn each_part(
     Ok(())
 }
 
-fn facts(&PageBoot { name, boot, console }: &PageBoot, boots: usize) -> io::Result<String> {
-    let tables = boot.tables();
-    let (mut summary, _) = embedded(boot);
-    summary.findings.clear(); // they are in `findings`, all of them
-    let things = |rows: &[analysis::Row], most: usize| rows.iter().take(most).map(|row| row.thing).collect();
-    let facts = Facts {
-        schema: SCHEMA,
-        name: safe(name),
-        boots,
-        things: things(&tables.wheres, summary.wheres.len()),
-        things_all_threads: things(&tables.all_threads, summary.where_all_threads.len()),
-        noise: noise(&summary),
-        measured: summary.measured().collect(),
-        memory: for_a_browser(serde_json::to_value(memory(&summary).collect::<Vec<_>>())?),
-        summary: SummaryForABrowser::new(summary)?,
-        findings: boot
-            .findings
-            .as_ref()
-            .map(|found| findings(found, boot.timeline.unit))
-            .transpose()?
-            .map(for_a_browser),
-        how: boot.facts.how.iter().map(|(label, text)| (safe(label), safe(text))).collect(),
-        is_traced: !boot.timeline.running.is_empty(),
-        spans: boot.timeline.spans.len(),
-        console_lines: console.len(),
-        kinds: &KINDS,
-    };
-    Ok(serde_json::to_string(&facts)?)
-}
-
-/// The findings as JSON, each with its changes and the result of trying them in words, and the remarks on all, as
-/// `findings` prints them.
-fn findings(found: &Findings, unit: timeline::Unit) -> io::Result<Value> {
-    let mut document = serde_json::to_value(found)?;
-    let remarks = found.found.remarks(&found.findings, unit).into_iter();
-    let missing = found.found.not_looked_for().map(|lack| format!("{NOT_LOOKED_FOR}{lack}"));
-    document["remarks"] = remarks.chain(missing).collect();
-    let rows = document["findings"].as_array_mut().into_iter().flatten();
-    for (row, finding) in rows.zip(&found.findings) {
-        row["to_try"] = finding.changes.iter().map(ChangeLine::text).collect();
-        row["outcome"] = finding.tried.as_ref().map(|tried| tried.text(unit)).into();
-    }
-    Ok(document)
-}
-
-/// Each metric in bytes: its name, the time of its measurement, and its value.
-fn memory(summary: &Summary) -> impl Iterator<Item = (&'static str, &'static str, u64)> + '_ {
-    METRICS.iter().filter(|metric| metric.unit == Unit::Bytes).filter_map(|metric| {
-        let when = match metric.from {
-            Source::Meminfo(_) | Source::Less(..) => "at the end mark",
-            Source::MeminfoAfterWorkload(_) => "after the workload",
-            Source::VmmMaxRss => "until the VMM ended",
-            Source::Length | Source::TimedWaits | Source::VmmCpuTime => "",
-        };
-        Some((metric.text, when, summary.metrics.get(metric)?))
-    })
-}
-
-/// The names of the kinds of spans, by their numbers.
-const KINDS: [&str; 12] = [
-    "stage",
-    "level",
-    "initcall",
-    "module",
-    "probe",
-    "attach",
-    "mount",
-    "work",
-    "call",
-    "interrupt",
-    "process",
-    "message",
-];
-
-/// The number of a kind: its place in [`KINDS`].
+/// The number of a kind: its place in `facts::KINDS`.
 fn kind(kind: SpanKind) -> u8 {
     kind as u8
 }
@@ -403,99 +289,6 @@ fn calls(boot: &Boot, names: &mut Names) -> Table<'static> {
         .with("kind", Column::Bytes(all.iter().map(|node| kind(node.kind)).collect()))
         .with("calls", Column::Counts(all.iter().map(|node| node.calls).collect()))
         .with("self", Column::Counts(all.iter().map(|node| node.own).collect()))
-}
-
-/// The parts that running the boot again needs beside the shown ones. If the boot cannot be run again, only its model,
-/// which says why.
-fn model(boot: &Boot, names: &mut Names) -> Vec<Table<'static>> {
-    let t = boot.timeline;
-    let one = |count: u64| Column::Counts(vec![count]);
-    let flag = |is: bool| Column::Bytes(vec![u8::from(is)]);
-    let os = if t.os.is_known() { t.os.name() } else { &boot.facts.subject.os };
-    let model = Table::new("model", 1)
-        .with("os", Column::Texts(vec![os.to_owned().into()]))
-        .with("end", Column::Deltas(vec![t.end.map_or(0, |end| end.at.0)]))
-        .with("end_track", one(t.end.and_then(|end| end.track).map_or(0, |track| 1 + u64::from(track.0))))
-        .with("cpus", one(t.cpu_count.into()))
-        .with("is_followed", flag(t.cpus_followed_until.is_some()))
-        .with("followed", Column::Deltas(vec![t.cpus_followed_until.unwrap_or_default().0]))
-        .with("is_cut", flag(t.threads_seen_until.is_some()))
-        .with("seen", Column::Deltas(vec![t.threads_seen_until.unwrap_or_default().0]))
-        .with("decompressor", one(t.decompressor.map_or(0, |name| 1 + names.name(name))))
-        .with("is_logged", flag(t.occupancy.is_logged))
-        .with("has_timeouts", flag(t.occupancy.has_timeouts))
-        .with("is_traced", flag(!t.running.is_empty()));
-    if !page_data::can_run_again(t) {
-        return vec![model];
-    }
-    let tracks: Vec<_> = t.tracks.iter().map(|(_, track)| track).collect();
-    let is_init =
-        |track: &timeline::Track| track.process.is_some_and(|process| t.processes[process as usize].pid == INIT_PID);
-    let track_names = Table::new("track_names", tracks.len())
-        .with("name", Column::Counts(tracks.iter().map(|track| names.name(track.name)).collect()))
-        .with("is_unnamed", Column::Bytes(tracks.iter().map(|track| u8::from(track.is_unnamed)).collect()))
-        .with("unit", Column::Counts(tracks.iter().map(|t| t.unit.map_or(0, |unit| 1 + names.name(unit))).collect()))
-        .with("is_init", Column::Bytes(tracks.iter().map(|t| u8::from(is_init(t))).collect()));
-    let settled: Vec<(NameId, Ns)> = t.units.iter().filter_map(|unit| Some((unit.name, unit.settled?))).collect();
-    let units = Table::new("units", settled.len())
-        .with("name", Column::Counts(settled.iter().map(|&(name, _)| names.name(name)).collect()))
-        .with("settled", Column::Deltas(settled.iter().map(|(_, at)| at.0).collect()));
-    let mut all = vec![model, track_names, units];
-    if !t.profile.is_empty() {
-        let node =
-            |node: Option<timeline::NodeId>| node.map_or(0, |node| 1 + u64::from(timeline::number(node.index())));
-        let nodes = t.spans.iter().map(|(id, _)| node(t.spans.node(id))).collect();
-        let spent = t.profile.nodes().map(|(id, _)| t.profile.in_spans(id)).collect();
-        all.push(Table::new("nodes", t.spans.len()).with("node", Column::Counts(nodes)));
-        all.push(Table::new("in_spans", t.profile.len()).with("spent", Column::Counts(spent)));
-    }
-    all.extend([holds(boot, names), turns(boot), off(boot), boundaries(boot, names)]);
-    // Last, because all names are then known.
-    let mut order: Vec<(NameId, u64)> = names.names.iter().copied().zip(0..).collect();
-    order.sort_unstable();
-    let order = order.into_iter().map(|(_, number)| i64::try_from(number).expect("names have 32 bits")).collect();
-    all.push(Table::new("order", names.names.len()).with("name", Column::Deltas(order)));
-    all
-}
-
-fn holds(boot: &Boot, names: &mut Names) -> Table<'static> {
-    let all = &boot.timeline.holds;
-    Table::new("holds", all.len())
-        .with("topic", Column::Counts(all.iter().map(|h| names.name(h.topic)).collect()))
-        .with("track", Column::Deltas(all.iter().map(|h| i64::from(h.track.0)).collect()))
-        .with("from", Column::Deltas(all.iter().map(|h| h.from.0).collect()))
-        .with("to", Column::Deltas(all.iter().map(|h| h.to.0).collect()))
-}
-
-fn turns(boot: &Boot) -> Table<'static> {
-    let all = &boot.timeline.occupancy.turns;
-    Table::new("turns", all.len())
-        .with("track", Column::Deltas(all.iter().map(|r| i64::from(r.track.0)).collect()))
-        .with("cpu", Column::Counts(all.iter().map(|r| u64::from(r.cpu)).collect()))
-        .with("from", Column::Deltas(all.iter().map(|r| r.from.0).collect()))
-        .with("to", Column::Deltas(all.iter().map(|r| r.to.0).collect()))
-}
-
-fn off(boot: &Boot) -> Table<'static> {
-    let all = &boot.timeline.occupancy.off;
-    Table::new("off", all.len())
-        .with("track", Column::Deltas(all.iter().map(|o| i64::from(o.track.0)).collect()))
-        .with("from", Column::Deltas(all.iter().map(|o| o.from.0).collect()))
-        .with("is_known", Column::Bytes(all.iter().map(|o| u8::from(o.ready.is_some())).collect()))
-        .with("ready", Column::Deltas(all.iter().map(|o| o.ready.unwrap_or(o.from).0).collect()))
-        .with("until", Column::Deltas(all.iter().map(|o| o.until.0).collect()))
-        .with("by", Column::Counts(all.iter().map(|o| o.by.map_or(0, |by| 1 + u64::from(by.0))).collect()))
-}
-
-fn boundaries(boot: &Boot, names: &mut Names) -> Table<'static> {
-    let all = &boot.timeline.boundaries;
-    let phases: Vec<(u64, NameId)> = all.iter().map(|b| page_data::phase_number(b.phase)).collect();
-    Table::new("boundaries", all.len())
-        .with("phase", Column::Counts(phases.iter().map(|(number, _)| *number).collect()))
-        .with("name", Column::Counts(phases.iter().map(|(_, name)| names.name(*name)).collect()))
-        .with("at", Column::Deltas(all.iter().map(|b| b.at.0).collect()))
-        .with("error", Column::Deltas(all.iter().map(|b| b.error.0).collect()))
-        .with("evidence", Column::Counts(all.iter().map(|b| names.name(b.evidence)).collect()))
 }
 
 fn lines(console: &[ConsoleLine], each: &mut impl FnMut(&Table) -> io::Result<()>) -> io::Result<()> {

@@ -9,6 +9,18 @@ use timeline::Cost;
 /// The width from which there is room for bars.
 const MIN_WIDTH_FOR_BARS: usize = 100;
 
+/// A row of the table.
+#[derive(Default)]
+struct Row {
+    name: String,
+    start: String,
+    cost: Cost,
+    range: String,
+    has_bar: bool,
+    error: String,
+    evidence: String,
+}
+
 /// Writes the table.
 pub(super) fn phases(summary: &Summary, layout: Layout, out: &mut String) {
     let mut columns = vec![
@@ -28,30 +40,28 @@ pub(super) fn phases(summary: &Summary, layout: Layout, out: &mut String) {
     columns.push(Column::new("error", Align::Right, Some(layout.time_width())));
     columns.push(Column::new("evidence", Align::Left, None));
     let share = |ns: i64| if summary.total_ns > 0 { ns as f64 / summary.total_ns as f64 } else { 0.0 };
-    let row =
-        |name: String, start: String, (cost, range): (Cost, String), error: String, evidence: String, faint: bool| {
-            let mut cells = vec![name, start, layout.busy(cost)];
-            cells.extend(waits.then(|| layout.waited(cost)));
-            cells.extend(ranges.then_some(range));
-            cells.push(percent(share(cost.length.0)));
-            cells.extend(bars.then(|| if faint { String::new() } else { bar(share(cost.length.0)) }));
-            cells.extend([error, evidence]);
-            Line { cells, faint }
-        };
-    let line = |p: &PhaseLine| {
-        let (name, evidence) = (harmless(&p.name).into_owned(), harmless(&p.evidence).into_owned());
-        row(
-            name,
-            layout.at(p.start_ns),
-            (p.cost(), priced_range(p.low_ns, p.high_ns)),
-            format!("±{}", layout.at(p.error_ns)),
-            evidence,
-            false,
-        )
+    let cells = |row: Row| {
+        let mut cells = vec![row.name, row.start, layout.busy(row.cost)];
+        cells.extend(waits.then(|| layout.waited(row.cost)));
+        cells.extend(ranges.then_some(row.range));
+        let share = share(row.cost.length.0);
+        cells.push(percent(share));
+        cells.extend(bars.then(|| if row.has_bar { bar(share) } else { String::new() }));
+        cells.extend([row.error, row.evidence]);
+        cells
     };
-    let mut lines: Vec<Line> = summary.phases.iter().map(line).collect();
-    let sum = summary.phases.iter().map(PhaseLine::cost).sum();
-    lines.push(row("total".to_owned(), String::new(), (sum, String::new()), String::new(), String::new(), true));
+    let phase = |p: &PhaseLine| Row {
+        name: harmless(&p.name).into_owned(),
+        start: layout.at(p.start_ns),
+        cost: p.cost(),
+        range: priced_range(p.low_ns, p.high_ns),
+        has_bar: true,
+        error: format!("±{}", layout.at(p.error_ns)),
+        evidence: harmless(&p.evidence).into_owned(),
+    };
+    let mut lines: Vec<Line> = summary.phases.iter().map(|p| Line { cells: cells(phase(p)), faint: false }).collect();
+    let cost = summary.phases.iter().map(PhaseLine::cost).sum();
+    lines.push(Line { cells: cells(Row { name: "total".to_owned(), cost, ..Row::default() }), faint: true });
     render(&columns, &lines, layout.table_width(), layout.style, out);
 }
 

@@ -59,14 +59,10 @@ struct Cells {
     tracks: String,
 }
 
-fn table(title: &'static str, all: Vec<Cells>, layout: Layout) -> String {
-    let waits = all.iter().any(|r| r.total.waited > Ns::ZERO);
-    let ranges = all.iter().any(|r| !r.range.is_empty());
-    let is_narrow = waits || ranges;
-    let shown =
-        [true, true, ranges, waits, true, true, waits && has_room(layout), true, !is_narrow || has_room(layout)];
+/// All columns that a table can have.
+fn columns(title: &'static str, layout: Layout) -> [Column; 9] {
     let time = Some(layout.time_width() + 2);
-    let columns = [
+    [
         Column::new(title, Align::Left, None),
         Column::new("self", Align::Right, time),
         Column::new("range", Align::Right, Some(RANGE)),
@@ -76,8 +72,16 @@ fn table(title: &'static str, all: Vec<Cells>, layout: Layout) -> String {
         Column::new("waited", Align::Right, Some(9)),
         Column::new("count", Align::Right, Some(9)),
         Column::new("thread", Align::Left, Some(15)),
-    ];
-    let columns = only(columns, shown);
+    ]
+}
+
+fn table(title: &'static str, all: Vec<Cells>, layout: Layout) -> String {
+    let waits = all.iter().any(|r| r.total.waited > Ns::ZERO);
+    let ranges = all.iter().any(|r| !r.range.is_empty());
+    let is_narrow = waits || ranges;
+    let shown =
+        [true, true, ranges, waits, true, true, waits && has_room(layout), true, !is_narrow || has_room(layout)];
+    let columns = only(columns(title, layout), shown);
     // Summed over all threads, times may exceed 64 bits: the sum then stays at the largest value.
     let self_sum = |rows: &[Cells]| rows.iter().map(|r| r.own).sum::<Cost>();
     let whole = self_sum(&all);
