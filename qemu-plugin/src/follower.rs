@@ -8,6 +8,8 @@
 
 #![allow(unsafe_code, reason = "what QEMU hands over")]
 
+mod callbacks;
+
 use std::ffi::{c_int, c_uint, c_void};
 use std::fs::File;
 use std::ptr::null_mut;
@@ -27,6 +29,11 @@ use crate::exclusion::{self, Cell, Used};
 use crate::recorder::host_ns;
 use plugin_formats::Start;
 use plugin_formats::calls::Header;
+
+use callbacks::{
+    halts, reads_stack, running, runs, runs_by_effect, runs_by_effect_in_turn, runs_in_turn, shows_stack,
+    touches_stack, writes_stack,
+};
 
 /// The capacity of the call tree in nodes: 128 MiB of addresses, of which a Linux boot uses a quarter.
 const MAX_NODES: usize = 1 << 21;
@@ -411,92 +418,6 @@ pub fn finish() {
             vcpu.finish(&f.shared, is_first);
             is_first = false;
         }
-    }
-}
-
-/// # Safety
-/// The caller must be a callback that `instrument` registered, with the data that QEMU passed and the number of the
-/// vCPU that this thread runs. It must hold no reference to a vCPU.
-#[inline(always)]
-unsafe fn find(vcpu: c_uint, data: *mut c_void) -> Option<(&'static Follower, Used<'static, Vcpu>, &'static Block)> {
-    let f = follower()?;
-    // SAFETY: the caller is a callback of this vCPU and uses its state nowhere else, and QEMU never nests callbacks.
-    // The data is the address of a block that `Blocks` leaked, as `instrument` registered it. QEMU keeps the address in
-    // translated code, which no guest writes to.
-    unsafe { Some((f, f.vcpu(vcpu)?, &*data.cast::<Block>())) }
-}
-
-/// The vCPU of a callback within a block. The callback at the block's start, the most frequent one, does not need this
-/// lookup.
-#[inline(always)]
-fn running(reported: c_uint) -> c_uint {
-    follower().filter(|f| f.in_turn).map_or(reported, |f| f.turn.load(Ordering::Relaxed))
-}
-
-/// The vCPU whose block starts, if one thread runs several vCPUs.
-#[inline(always)]
-fn take_turn(reported: c_uint) -> c_uint {
-    if let Some(f) = follower() {
-        f.take_turn(reported); // which gives back what it borrows
-    }
-    running(reported)
-}
-
-extern "C" fn runs(vcpu: c_uint, data: *mut c_void) {
-    // SAFETY: `instrument` registers this callback if each vCPU has its own thread. Otherwise it registers
-    // `runs_in_turn`, which passes the vCPU of the current turn. This function has borrowed nothing before.
-    if let Some((f, mut vcpu, block)) = unsafe { find(vcpu, data) } {
-        vcpu.runs(&f.shared, block);
-    }
-}
-
-extern "C" fn runs_in_turn(vcpu: c_uint, data: *mut c_void) {
-    runs(take_turn(vcpu), data);
-}
-
-extern "C" fn runs_by_effect(vcpu: c_uint, data: *mut c_void) {
-    // SAFETY: as in `runs`, with `runs_by_effect_in_turn`.
-    if let Some((f, mut vcpu, block)) = unsafe { find(vcpu, data) } {
-        vcpu.runs_by_effect(&f.shared, block);
-    }
-}
-
-extern "C" fn runs_by_effect_in_turn(vcpu: c_uint, data: *mut c_void) {
-    runs_by_effect(take_turn(vcpu), data);
-}
-
-extern "C" fn shows_stack(vcpu: c_uint, _: u32, address: u64, data: *mut c_void) {
-    // SAFETY: `instrument` registered this callback, and it has borrowed nothing before.
-    if let Some((f, mut vcpu, block)) = unsafe { find(running(vcpu), data) } {
-        vcpu.stack_access(&f.shared, block, address);
-    }
-}
-
-extern "C" fn touches_stack(vcpu: c_uint, _: u32, address: u64, data: *mut c_void) {
-    // SAFETY: `instrument` registered this callback, and it has borrowed nothing before.
-    if let Some((_, mut vcpu, block)) = unsafe { find(running(vcpu), data) } {
-        vcpu.stack_pointer(block, address);
-    }
-}
-
-extern "C" fn writes_stack(vcpu: c_uint, info: u32, address: u64, data: *mut c_void) {
-    // SAFETY: QEMU passed `info` to this callback; the function only reads its bits.
-    if unsafe { api::qemu_plugin_mem_is_store(info) } {
-        touches_stack(vcpu, info, address, data);
-    }
-}
-
-extern "C" fn reads_stack(vcpu: c_uint, info: u32, address: u64, data: *mut c_void) {
-    // SAFETY: QEMU passed `info` to this callback; the function only reads its bits.
-    if !unsafe { api::qemu_plugin_mem_is_store(info) } {
-        touches_stack(vcpu, info, address, data);
-    }
-}
-
-extern "C" fn halts(vcpu: c_uint, data: *mut c_void) {
-    // SAFETY: `instrument` registered this callback, and it has borrowed nothing before.
-    if let Some((f, mut vcpu, _)) = unsafe { find(running(vcpu), data) } {
-        vcpu.halts(&f.shared);
     }
 }
 

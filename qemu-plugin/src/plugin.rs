@@ -116,11 +116,8 @@ pub unsafe extern "C" fn qemu_plugin_install(
         exit_counter::start(out, &start, code);
     }
     let mut recorder = options.out.map(|out| Recorder::new(out, &start, user_blocks));
-    let clocks = options.now.guest.and_then(Clocks::find).filter(|_| recorder.is_some());
-    if let (Some(recorder), Some(_)) = (&mut recorder, clocks) {
+    if let (Some(recorder), Some(clocks)) = (&mut recorder, options.now.guest.and_then(Clocks::find)) {
         recorder.waits_are_kept();
-    }
-    if let Some(clocks) = clocks {
         waiting::start(clocks, code, keep_wait);
     }
     *state() = Some(State { recorder, one_thread, now: options.now, code, is_detached: false });
