@@ -46,35 +46,11 @@ pub fn import(
     let mut next_time = None;
     for path in paths {
         let (source, recognised) = read(path)?;
-        let kinds = recognised.kinds;
         of_a_boot |= recognised.of_a_boot;
         instead = instead.or(recognised.instead);
-        if source.cut {
-            notes.note(&format!(
-                "{} goes on after {} MiB, the most that is read of a pipe: what follows is left out; a file may have {} MiB",
-                source.path.display(),
-                recording::PIPE_BYTES_MAX >> 20,
-                recording::BYTES_MAX >> 20
-            ));
-        }
-        if recognised.cut {
-            notes.note(&format!(
-                "{} unpacks to more than {} MiB, or 200 times its size: what follows is not read; cut out the part that is of interest",
-                source.path.display(),
-                evidence::UNPACKED_BYTES_MAX >> 20
-            ));
-        }
-        notes.note(&format!(
-            "{}: {}",
-            source.path.display(),
-            if kinds.is_empty() {
-                recognised.instead.unwrap_or("nothing that is known").to_owned()
-            } else {
-                kinds.join(", ")
-            }
-        ));
+        note_file(&source, &recognised, notes);
         next_time = next_time.or(recognised.next_time);
-        files.push(Recognised { file: source.path.display().to_string(), formats: kinds });
+        files.push(Recognised { file: source.path.display().to_string(), formats: recognised.kinds });
         sources.push(source);
     }
     let is_nothing = files.iter().all(|file| file.formats.is_empty());
@@ -102,6 +78,29 @@ pub fn import(
     }
     recording::import_known(sources, into, force, facts)?;
     Ok(files)
+}
+
+/// Notes the formats of a file, and the parts that are not read.
+fn note_file(source: &Source, recognised: &evidence::Recognised, notes: &dyn Notes) {
+    let path = source.path.display();
+    if source.cut {
+        notes.note(&format!(
+            "{path} goes on after {} MiB, the most that is read of a pipe: what follows is left out; a file may have {} MiB",
+            recording::PIPE_BYTES_MAX >> 20,
+            recording::BYTES_MAX >> 20
+        ));
+    }
+    if recognised.cut {
+        notes.note(&format!(
+            "{path} unpacks to more than {} MiB, or 200 times its size: what follows is not read; cut out the part that is of interest",
+            evidence::UNPACKED_BYTES_MAX >> 20
+        ));
+    }
+    let formats = match recognised.kinds.is_empty() {
+        true => recognised.instead.unwrap_or("nothing that is known").to_owned(),
+        false => recognised.kinds.join(", "),
+    };
+    notes.note(&format!("{path}: {formats}"));
 }
 
 /// Reads a file and detects its formats. The content of anything but a regular file is kept, because it can be read

@@ -146,15 +146,12 @@ impl<'a> Adder<'a> {
             for _ in 0..workers {
                 let to_us = to_us.clone();
                 scope.spawn(move || {
-                    while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        if ended.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed) {
-                            return;
-                        }
-                        let read = read(path, request, machine.as_deref(), labels, is_in_lake);
-                        if to_us.send((path, read)).is_err() {
-                            return;
-                        }
-                    }
+                    let is_stopped = || ended.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed);
+                    let send_next = || {
+                        let path = paths.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !is_stopped())?;
+                        to_us.send((path, read(path, request, machine.as_deref(), labels, is_in_lake))).ok()
+                    };
+                    while send_next().is_some() {}
                 });
             }
             drop(to_us);

@@ -5,15 +5,18 @@
 //! boot, and `benchmark::trial` computes the verdicts.
 
 mod apply_change;
+mod base_recording;
 mod change_error;
 mod choice;
 mod kernels;
+mod sources;
 
 use crate::bench::{self, FinishedBench, ReadyBench, foresee, new_head, refuse_too_few};
 use crate::benches::{self, JOURNAL};
-use crate::repeat::{Repeated, check_begun_here, is_own};
+use crate::repeat::check_begun_here;
 use crate::{Interrupted, Notes, PlannedVariant, Watcher, opened_boot};
 use anyhow::{Context, bail};
+use base_recording::{BASE_RECORDING, base, refuse_others_files, replace};
 use benchmark::tree::Sources;
 use benchmark::trial::{Remedy, Saved, Trial, Untried};
 use benchmark::{Document, Ended, Head, Plan, Setting, Stop};
@@ -21,7 +24,8 @@ use change_error::ChangeError;
 use choice::Choice;
 use kernels::Kernels;
 use machine::{Patch, RecordOptions};
-use recording::{Accel, GuestSpec, Manifest, OutcomeKind};
+use recording::{Accel, OutcomeKind};
+use sources::{default_cache, resumed_sources, sources};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use timeline::Ns;
@@ -102,10 +106,6 @@ const DEFAULT_DETERMINISTIC_ROUNDS: u32 = 5;
 const BASE: &str = "as recorded";
 /// The folder of the boots with all remedies together, in the trial's folder.
 pub const TOGETHER: &str = "together";
-/// The name of the trial's own recording for claims. A trial makes it if the user's recording is of another kernel, or
-/// if that has times and the trial counts instructions.
-const BASE_RECORDING: &str = "base";
-
 /// The number of rounds, and true if each boot gets another layout.
 struct Rounds {
     given: Option<u32>,
@@ -189,10 +189,9 @@ impl<'a> TrialRunner<'a> {
         Ok(TrialRunner { request, notes, watcher, kernels, sources })
     }
 
-    /// Does everything before the first boot. Removes an earlier trial last, after the last check that can fail.
-    fn begin(&mut self) -> anyhow::Result<Begin> {
+    /// The options of the recorded boot as the trial repeats it; true if its claims need another recording.
+    fn options(&self, path: &Path) -> anyhow::Result<(RecordOptions, bool)> {
         let request = self.request;
-        let path = request.recording.as_deref().context("give a recording, or --continue DIR")?;
         let mut options = base(path, request.trust_recording, self.notes)?;
         // Otherwise the time of stopped vCPUs would be charged to the remedy.
         options.observe.silence_ms = None;
@@ -204,7 +203,14 @@ impl<'a> TrialRunner<'a> {
         }
         // The time that a kernel saves by not moving itself must not count for a patch.
         options.guest.fixed_address |= !request.patches.is_empty();
-        let needs_base = counts || self.sources.is_some();
+        Ok((options, counts || self.sources.is_some()))
+    }
+
+    /// Does everything before the first boot. Removes an earlier trial last, after the last check that can fail.
+    fn begin(&mut self) -> anyhow::Result<Begin> {
+        let request = self.request;
+        let path = request.recording.as_deref().context("give a recording, or --continue DIR")?;
+        let (mut options, needs_base) = self.options(path)?;
         self.check_booted(path, &options, needs_base)?;
         choice::check_user_remedies(request, &options, &self.kernels)?;
         let plan = Plan { leaves_out: true, variants: 1, warm_ups: 0, stop: stop(1), seed: 1, ..Plan::default() };
@@ -251,42 +257,8 @@ impl<'a> TrialRunner<'a> {
         }
         self.check_patches(&options, &folder)?;
         let staged = self.stage(&options, trial, self.rounds())?;
-        if folder.join(JOURNAL).is_file() {
-            let _ = std::fs::remove_dir_all(folder.join(TOGETHER));
-            if has_own_base_recording(&folder)? {
-                let _ = std::fs::remove_dir_all(folder.join(BASE_RECORDING));
-            }
-        }
-        bench::clear(&folder);
-        if let Some(base_recording) = base_recording {
-            std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-            std::fs::rename(base_recording.path().join(BASE_RECORDING), folder.join(BASE_RECORDING))
-                .with_context(|| format!("cannot make {}", folder.join(BASE_RECORDING).display()))?;
-        }
+        replace(&folder, base_recording)?;
         Ok(Begin::Boots(Box::new(staged.begin(folder, self.notes)?)))
-    }
-
-    /// Records the guest again, beside the folder. A claim in time says nothing about a boot counted in instructions,
-    /// nor does a claim about one kernel about another.
-    fn record_base(&mut self, options: &RecordOptions, folder: &Path) -> anyhow::Result<TempDir> {
-        let made = temporary_folder(folder)?;
-        let why =
-            if self.sources.is_some() { "is of another kernel" } else { "has times, and instructions are counted" };
-        self.notes.note(&format!("the recording {why}: the boot is recorded once more, for its claims"));
-        self.watcher.announce_boot("recording once more");
-        let options = RecordOptions { out: made.path().join(BASE_RECORDING), force: false, ..options.clone() };
-        let recorded = machine::record(&options, self.watcher.observer())?;
-        self.watcher.clear();
-        if recorded.outcome.kind == OutcomeKind::Interrupted {
-            return Err(
-                Interrupted("stopped while the boot was recorded once more; nothing was tried".to_owned()).into()
-            );
-        }
-        if recorded.outcome.kind != OutcomeKind::Reached {
-            let (outcome, detail) = (recorded.manifest.outcome_word(), &recorded.outcome.detail);
-            bail!("recorded once more, the boot does not reach its end mark: {outcome} ({detail})");
-        }
-        Ok(made)
     }
 
     /// Boots the guest once with each change to its code, because only a boot shows whether it fits.
@@ -305,47 +277,6 @@ impl<'a> TrialRunner<'a> {
                 bail!("nothing was tried: {}", recorded.outcome.detail);
             }
             recorded.patched.iter().for_each(|patched| self.notes.note(patched));
-        }
-        Ok(())
-    }
-
-    /// Checks that the recorded boot can be repeated, since claims hold only for one kernel and one accelerator.
-    fn check_booted(&mut self, path: &Path, options: &RecordOptions, needs_base: bool) -> anyhow::Result<()> {
-        let foreseen = machine::foresee(options, self.watcher.observer());
-        self.watcher.clear();
-        let next = || {
-            format!(
-                "{} cannot be booted again as it was recorded; put back what is missing, or record anew and try that",
-                path.display()
-            )
-        };
-        let foreseen = foreseen.with_context(next)?;
-        let recorded = opened_boot::open_recording(path)?;
-        let recorded = recorded.manifest();
-        if recorded.outcome.as_ref().is_some_and(|outcome| outcome.kind != OutcomeKind::Reached) {
-            bail!(
-                "{} did not reach its end mark ({}), so there is no length to compare with: record a boot that does",
-                path.display(),
-                recorded.outcome_word()
-            );
-        }
-        for input in &recorded.inputs {
-            let same = foreseen.inputs.iter().find(|now| now.role == input.role && now.path == input.path);
-            if same.is_some_and(|now| now.sha256 != input.sha256) {
-                bail!(
-                    "the {} {} has another content than when {} was recorded: record it again, and try that",
-                    input.role,
-                    input.path,
-                    path.display()
-                );
-            }
-        }
-        // If the guest is recorded again, its claims are from this machine.
-        if needs_base {
-            return Ok(());
-        }
-        for note in differences(recorded, &foreseen).with_context(|| format!("{} cannot be tried", path.display()))? {
-            self.notes.note(&note);
         }
         Ok(())
     }
@@ -464,135 +395,6 @@ fn stop(rounds: u32) -> Stop {
     Stop { rounds, ..Stop::default() }
 }
 
-/// The options of the recorded boot.
-fn base(path: &Path, is_trusted: bool, notes: &dyn Notes) -> anyhow::Result<RecordOptions> {
-    let recording = opened_boot::open_recording(path)?;
-    if recording.manifest().how.is_null() {
-        bail!(
-            "{} was imported, and does not say how it was booted: record that kernel with `bootscope record --kernel \
-             FILE`, and try that recording",
-            path.display()
-        );
-    }
-    let next = "record it here with `bootscope record --like` and options of your own, and try that";
-    Repeated::of(path, is_trusted, notes)?.with_given(|_| false, next)
-}
-
-/// The sources of a resumed trial. Its kernels are in the cache that it began with.
-fn resumed_sources(kept: Sources, cache: &Path, is_given: bool) -> anyhow::Result<Sources> {
-    if kept.cache.as_os_str().is_empty() {
-        return Ok(Sources { cache: cache.to_owned(), ..kept });
-    }
-    if is_given && kept.cache != cache {
-        bail!("the try keeps its kernels in {0}: give --cache {0} or none", kept.cache.display());
-    }
-    Ok(kept)
-}
-
-/// The sources for building kernels, if requested.
-fn sources(request: &Request, recording: &Path, cache: &Path, notes: &dyn Notes) -> anyhow::Result<Option<Sources>> {
-    let Some(tree) = &request.tree else { return Ok(None) };
-    let subject = opened_boot::open_recording(recording)?.manifest().subject.clone();
-    let guest = base(recording, request.trust_recording, notes)?.guest;
-    if let Some(note) = module_note(&guest, recording)? {
-        notes.note(note);
-    }
-    let kernel = guest.kernel.with_context(|| {
-        format!("{} was booted from its own disk: --tree replaces a kernel of --kernel", recording.display())
-    })?;
-    let is_own = is_own(recording)?;
-    let config = request.base_config.clone().or_else(|| kernels::packaged_config(&kernel, &subject.kernel, is_own));
-    let config = config.with_context(|| {
-        let release = &subject.kernel;
-        match is_own {
-            true => format!("there is no config-{release} beside {} or in /boot: name one with --base-config", kernel.display()),
-            false => format!(
-                "there is no config-{release} in /boot, and {} was made by another user or on another machine, so what is beside \
-                 its kernel is not taken: name one with --base-config",
-                recording.display()
-            ),
-        }
-    })?;
-    let absolute = |path: &Path| path.canonicalize().with_context(|| format!("cannot use {}", path.display()));
-    Ok(Some(Sources::of(absolute(tree)?, absolute(&config)?, cache.to_owned())?))
-}
-
-/// The effect of a kernel without modules on this guest, if any.
-///
-/// # Errors
-/// If the guest cannot boot without modules.
-fn module_note(guest: &GuestSpec, recording: &Path) -> anyhow::Result<Option<&'static str>> {
-    if guest.root.is_some() {
-        bail!(
-            "{} was recorded with --root, which takes modules of the kernel's release, and --tree builds none: record with \
-             an --initrd, or with the root as a disk (--disk) whose drivers are built in",
-            recording.display()
-        );
-    }
-    Ok(guest.initrd.as_ref().map(|_| {
-        "--tree builds no modules, and those in the initrd are of another kernel: what the boot needs has to be built in"
-    }))
-}
-
-/// True if the trial in the folder made its base recording itself. Otherwise a recording of that name is the user's.
-fn has_own_base_recording(folder: &Path) -> anyhow::Result<bool> {
-    let trial = benches::read(folder)?.0.head.trial;
-    let base_recording = folder.join(BASE_RECORDING).canonicalize();
-    Ok(trial.is_some_and(|trial| Path::new(&trial.recording).canonicalize().ok() == base_recording.ok()))
-}
-
-fn default_cache() -> Option<PathBuf> {
-    xdg::BaseDirectories::with_prefix("bootscope").get_cache_home()
-}
-
-/// Refuses a folder that contains the recording, or files that no trial wrote.
-fn refuse_others_files(folder: &Path, recording: &Path, needs_base: bool) -> anyhow::Result<()> {
-    let Ok(canonical) = folder.canonicalize() else { return Ok(()) };
-    if recording.canonicalize().is_ok_and(|recording| recording.starts_with(&canonical)) {
-        bail!(
-            "{} lies inside {}, where the try would be: name another folder with -o",
-            recording.display(),
-            folder.display()
-        );
-    }
-    if folder.join(JOURNAL).exists() {
-        let (document, _) = benches::read(folder)?;
-        if document.head.trial.is_none() {
-            bail!("{} is a bench and no try, and is not replaced: name another folder with -o", folder.display());
-        }
-        if needs_base && folder.join(BASE_RECORDING).exists() && !has_own_base_recording(folder)? {
-            bail!("{} has {BASE_RECORDING}, which its try did not make: name another folder with -o", folder.display());
-        }
-        return Ok(());
-    }
-    let parts: &[&str] = if needs_base { &[TOGETHER, BASE_RECORDING, "boots"] } else { &[TOGETHER, "boots"] };
-    match parts.iter().find(|part| folder.join(part).exists()) {
-        Some(part) => bail!("{} has {part}, which no try made: name another folder with -o", folder.display()),
-        None => Ok(()),
-    }
-}
-
-/// The differences between these boots and the recorded one that affect its claims, in words.
-///
-/// # Errors
-/// If the accelerator differs: a saving under one says nothing about the other.
-fn differences(recorded: &Manifest, foreseen: &Manifest) -> anyhow::Result<Vec<String>> {
-    let (was, is) = (&recorded.subject.accelerator, &foreseen.subject.accelerator);
-    if !was.is_empty() && !is.is_empty() && was != is {
-        bail!(
-            "it was recorded with {was} and would be booted with {is}, where its claims say nothing: record it again \
-             here and try that, or give --deterministic"
-        );
-    }
-    let of = |what: &str, was: &str, is: &str| {
-        (!was.is_empty() && !is.is_empty() && was != is)
-            .then(|| format!("the recording's claims are of another {what}: {was}, and here {is}"))
-    };
-    let vmm = of("QEMU", &recorded.vmm.version, &foreseen.vmm.version);
-    let host = of("host CPU", &recorded.host.cpu, &foreseen.host.cpu);
-    Ok(vmm.into_iter().chain(host).collect())
-}
-
 fn as_recorded(options: &RecordOptions) -> PlannedVariant {
     PlannedVariant { name: BASE.to_owned(), settings: Vec::new(), options: options.clone() }
 }
@@ -622,47 +424,6 @@ fn claim(price: findings::Price) -> Saved {
 mod tests {
     use super::*;
 
-    fn manifest(accelerator: &str, vmm: &str) -> Manifest {
-        let mut manifest = Manifest::begun_now();
-        manifest.subject.accelerator = accelerator.to_owned();
-        manifest.vmm.version = vmm.to_owned();
-        manifest
-    }
-
-    #[test]
-    fn claims_of_another_accelerator_are_refused() {
-        let why = differences(&manifest("kvm", "7.2"), &manifest("tcg", "7.2")).unwrap_err().to_string();
-        assert!(why.contains("recorded with kvm") && why.contains("--deterministic"), "{why}");
-        assert_eq!(differences(&manifest("tcg", "7.2"), &manifest("tcg", "7.2")).unwrap(), [""; 0]);
-        let notes = differences(&manifest("tcg", "7.2"), &manifest("tcg", "8.0")).unwrap();
-        assert!(matches!(&notes[..], [note] if note.contains("another QEMU: 7.2, and here 8.0")), "{notes:?}");
-        assert!(differences(&manifest("", ""), &manifest("tcg", "8.0")).unwrap().is_empty(), "nobody knows");
-    }
-
-    #[test]
-    fn sources_are_refused_where_the_root_takes_modules() {
-        let guest = GuestSpec { root: Some("root.img".into()), ..GuestSpec::default() };
-        let why = module_note(&guest, Path::new("boots/a")).unwrap_err().to_string();
-        assert!(why.contains("boots/a was recorded with --root") && why.contains("--initrd"), "{why}");
-        let guest = GuestSpec { initrd: Some("initrd".into()), ..GuestSpec::default() };
-        assert!(module_note(&guest, Path::new("boots/a")).unwrap().unwrap().contains("builds no modules"));
-        assert_eq!(module_note(&GuestSpec::default(), Path::new("boots/a")).unwrap(), None);
-    }
-
-    #[test]
-    fn a_try_goes_on_with_the_kernels_that_it_began_with() {
-        let kept = Sources { cache: "/kept".into(), ..Sources::default() };
-        assert_eq!(resumed_sources(kept.clone(), Path::new("/usual"), false).unwrap().cache, Path::new("/kept"));
-        assert!(resumed_sources(kept.clone(), Path::new("/kept"), true).is_ok());
-        let why = resumed_sources(kept, Path::new("/other"), true).unwrap_err().to_string();
-        assert!(why.contains("--cache /kept"), "{why}");
-        let old = resumed_sources(Sources::default(), Path::new("/usual"), false).unwrap();
-        assert_eq!(old.cache, Path::new("/usual"));
-        // Missing sources do not matter if no kernel is built.
-        let kernels = Kernels::new("/usual".into(), Some(old), Box::new(|| false), Box::new(|_| {}));
-        assert!(kernels.open().is_err());
-    }
-
     #[test]
     fn a_build_that_was_stopped_is_an_interruption_and_no_verdict_on_the_remedy() {
         let stopped = anyhow::Error::from(ChangeError::Stopped("the build was stopped".to_owned()));
@@ -671,25 +432,5 @@ mod tests {
         assert!(crate::is_interruption(&stopped));
         assert!(crate::is_interruption(&machine::Error::Stopped.into()));
         assert!(!crate::is_interruption(&ChangeError::NoKernel("no".to_owned()).into()));
-    }
-
-    #[test]
-    fn force_removes_the_recording_that_the_try_made_and_no_other() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join(BASE_RECORDING)).unwrap();
-        let made = |recording: PathBuf| {
-            let trial = Some(Trial { recording: recording.display().to_string(), ..Trial::default() });
-            let plan = Plan { leaves_out: true, variants: 1, warm_ups: 0, stop: stop(1), seed: 1, ..Plan::default() };
-            let head = Head { trial, ..Head::of(plan, vec![benchmark::Variant::named(BASE)]) };
-            let journal = folder.path().join(JOURNAL);
-            let _ = std::fs::remove_file(&journal);
-            drop(benchmark::Journal::create(&journal, &head).unwrap());
-            has_own_base_recording(folder.path()).unwrap()
-        };
-        assert!(made(folder.path().join(BASE_RECORDING)));
-        assert!(!made("/elsewhere".into()), "that is the user's own");
-        let why = refuse_others_files(folder.path(), Path::new("/elsewhere"), true).unwrap_err().to_string();
-        assert!(why.contains("its try did not make"), "{why}");
-        assert!(refuse_others_files(folder.path(), Path::new("/elsewhere"), false).is_ok());
     }
 }

@@ -304,11 +304,6 @@ impl BootArgs {
                 "--trace none leaves nothing to name beside it: give either none, or some of events, calls and exits"
             );
         }
-        fn set<T>(to: &mut T, given: Option<T>) {
-            if let Some(given) = given {
-                *to = given;
-            }
-        }
         let machine_before = o.guest.machine.clone();
         if let Some(kernel) = &self.kernel {
             o.guest.kernel = Some(absolute(kernel));
@@ -316,24 +311,7 @@ impl BootArgs {
         if self.kernel.is_some() || self.arch.is_some() {
             machine::choose_arch(&mut o.guest, self.arch.as_deref())?;
         }
-        if let Some(initrd) = &self.initrd {
-            o.guest.initrd = Some(absolute(initrd));
-        }
-        if let Some(dtb) = &self.dtb {
-            o.guest.dtb = Some(absolute(dtb));
-        }
-        if let Some(bios) = &self.bios {
-            o.guest.bios = Some(absolute(bios));
-        }
-        if !self.disks.is_empty() {
-            o.guest.disks = self.disks.iter().map(|disk| absolute(disk)).collect();
-        }
-        if let Some(root) = &self.root {
-            o.guest.root = Some(absolute(root));
-        }
-        if !self.patch.is_empty() {
-            o.guest.patches = self.patch.iter().flat_map(|patches| patches.0.clone()).collect();
-        }
+        self.apply_files(o);
         if let Some(workload) = &self.workload {
             o.guest.workload = Some(workload.clone());
         }
@@ -380,6 +358,34 @@ impl BootArgs {
             let (cpus, memory) = (self.cpus.is_some(), self.memory.is_some());
             machine::fit_machine(&mut o.guest, Given { cpus, memory, init: self.init.is_some() });
         }
+        self.apply_observed(o);
+        Ok(())
+    }
+
+    /// Sets the files and the changes to the guest's code.
+    fn apply_files(&self, o: &mut RecordOptions) {
+        if let Some(initrd) = &self.initrd {
+            o.guest.initrd = Some(absolute(initrd));
+        }
+        if let Some(dtb) = &self.dtb {
+            o.guest.dtb = Some(absolute(dtb));
+        }
+        if let Some(bios) = &self.bios {
+            o.guest.bios = Some(absolute(bios));
+        }
+        if !self.disks.is_empty() {
+            o.guest.disks = self.disks.iter().map(|disk| absolute(disk)).collect();
+        }
+        if let Some(root) = &self.root {
+            o.guest.root = Some(absolute(root));
+        }
+        if !self.patch.is_empty() {
+            o.guest.patches = self.patch.iter().flat_map(|patches| patches.0.clone()).collect();
+        }
+    }
+
+    /// Sets how the boot is observed and when it ends.
+    fn apply_observed(&self, o: &mut RecordOptions) {
         if !self.trace.is_empty() {
             o.guest.trace_events = self.trace.contains(&Trace::Events);
             o.observe.calls = self.trace.contains(&Trace::Calls);
@@ -408,7 +414,13 @@ impl BootArgs {
         o.guest.deterministic |= self.deterministic;
         o.observe.firmware_log &= !self.no_firmware_log;
         o.observe.first_executions &= !self.no_first_executions;
-        Ok(())
+    }
+}
+
+/// Sets a value if the user gave one.
+fn set<T>(to: &mut T, given: Option<T>) {
+    if let Some(given) = given {
+        *to = given;
     }
 }
 

@@ -10,7 +10,7 @@ use campaigns::benches;
 use campaigns::opened_boot::OpenedBoot;
 use evidence::calls::share_matched;
 use evidence::{BootCalls, Followed};
-use report::{Boot, CallLine, Cutoff, Fit, Layout, Summary};
+use report::{Boot, CallLine, Cutoff, Facts, Fit, Layout, Summary};
 use std::path::{Path, PathBuf};
 use timeline::Unit;
 
@@ -131,7 +131,13 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let (all_processes, all_units) = (args.processes, args.units);
     let cutoff = args.cutoff.unwrap_or_default();
     let layout = Layout { all_processes, all_units, cutoff, ..output.layout(top) }.of(&summary);
-    let mut text = if output.quiet { report::headline(&summary, layout) } else { report::show(&summary, layout) };
+    output.text(&text(args, &summary, &opened.facts, layout, output))?;
+    Ok(Done::Well)
+}
+
+/// The summary and the further tables that the user requested.
+fn text(args: &Args, summary: &Summary, facts: &Facts, layout: Layout, output: &Output) -> String {
+    let mut text = if output.quiet { report::headline(summary, layout) } else { report::show(summary, layout) };
     // Without --quiet they are among the other tables.
     if output.quiet && args.processes {
         text.push('\n');
@@ -139,7 +145,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     }
     if output.quiet && args.units {
         text.push('\n');
-        text.push_str(&report::units(&summary.units, all_units, layout));
+        text.push_str(&report::units(&summary.units, args.units, layout));
     }
     if let Some(calls) = &summary.calls {
         text.push('\n');
@@ -147,7 +153,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     }
     if args.initcalls {
         text.push('\n');
-        text.push_str(&report::initcalls(&summary, Layout { top: args.top.unwrap_or(usize::MAX), ..layout }));
+        text.push_str(&report::initcalls(summary, Layout { top: args.top.unwrap_or(usize::MAX), ..layout }));
     }
     if args.functions {
         text.push('\n');
@@ -163,10 +169,9 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     }
     if output.verbose {
         text.push('\n');
-        text.push_str(&report::details(&summary, &opened.facts.how, layout));
+        text.push_str(&report::details(summary, &facts.how, layout));
     }
-    output.text(&text)?;
-    Ok(Done::Well)
+    text
 }
 
 /// The size by which recordings differ.

@@ -115,21 +115,26 @@ pub(crate) fn find_by(table: &'static [Detector], seen: &Seen, most: usize, work
     }
     found.not_priced += priced.len().saturating_sub(most);
     priced.truncate(most);
+    found.together = together(seen, &prices, &priced);
+    let grace = GracePeriods::of(seen);
+    let intervals =
+        parallel::each(workers, &priced, |p| price(&prices, &grace, &p.draft.parts, &p.cuts, p.gross, p.costs));
+    found.findings = priced.into_iter().zip(intervals).map(|(priced, price)| finding(seen, priced, price)).collect();
+    found
+}
+
+/// The saving of all remedies together.
+fn together(seen: &Seen, prices: &Prices, priced: &[Priced]) -> Cost {
     let all: Vec<Cut> = priced.iter().flat_map(|priced| priced.cuts.iter().copied()).collect();
     let changes = priced.iter().flat_map(|priced| &priced.draft.remedy.changes);
-    found.together = match priced.as_slice() {
+    match priced {
         [] => Cost::ZERO,
         [only] => Cost { length: only.saved, waited: prices.saved_waits(&all) },
         _ => Cost {
             length: prices.saved(&all) - blacklist::lookup_cost(seen, changes).likely,
             waited: prices.saved_waits(&all),
         },
-    };
-    let grace = GracePeriods::of(seen);
-    let intervals =
-        parallel::each(workers, &priced, |p| price(&prices, &grace, &p.draft.parts, &p.cuts, p.gross, p.costs));
-    found.findings = priced.into_iter().zip(intervals).map(|(priced, price)| finding(seen, priced, price)).collect();
-    found
+    }
 }
 
 /// A draft, with the most likely saving of its cuts.

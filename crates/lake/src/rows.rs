@@ -7,6 +7,7 @@ use crate::key::Keyed;
 use crate::tables::TableKind;
 use benchmark::{METRICS, metrics};
 use recording::InputRole;
+use report::Summary;
 
 /// Adds the rows that a boot has in a table.
 pub fn rows_of(keyed: &Keyed, rows: &mut Rows) {
@@ -25,16 +26,7 @@ pub fn rows_of(keyed: &Keyed, rows: &mut Rows) {
         TableKind::Labels => {
             boot.labels.iter().for_each(|(name, value)| push(&[name.as_str().into(), value.as_str().into()]))
         }
-        TableKind::Metrics => {
-            for metric in METRICS.iter().filter(|metric| !metric.is_computed()) {
-                let Some(value) = summary.metrics.get(metric) else { continue };
-                let unit = match metric.unit {
-                    metrics::Unit::Nanoseconds => "ns",
-                    metrics::Unit::Bytes => "bytes",
-                };
-                push(&[metric.name.into(), unit.into(), i64::try_from(value).unwrap_or(i64::MAX).into()]);
-            }
-        }
+        TableKind::Metrics => push_metrics(summary, push),
         TableKind::Phases | TableKind::Rows | TableKind::Initcalls | TableKind::Units | TableKind::Findings
             if !has_times => {}
         TableKind::Phases => {
@@ -78,6 +70,17 @@ pub fn rows_of(keyed: &Keyed, rows: &mut Rows) {
                 ]);
             }
         }
+    }
+}
+
+fn push_metrics(summary: &Summary, mut push: impl FnMut(&[Cell])) {
+    for metric in METRICS.iter().filter(|metric| !metric.is_computed()) {
+        let Some(value) = summary.metrics.get(metric) else { continue };
+        let unit = match metric.unit {
+            metrics::Unit::Nanoseconds => "ns",
+            metrics::Unit::Bytes => "bytes",
+        };
+        push(&[metric.name.into(), unit.into(), i64::try_from(value).unwrap_or(i64::MAX).into()]);
     }
 }
 

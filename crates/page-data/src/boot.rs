@@ -299,14 +299,8 @@ impl Parts {
             };
             let woken = Ns(from.wrapping_add(at("woken")?));
             let until = until(from, at("length")?);
-            t.waits.push(Wait {
-                track: track(u(at("track")?)).ok_or(Missing("waits"))?,
-                from: Ns(from),
-                woken,
-                until,
-                by,
-                uninterruptible: false,
-            });
+            let track = track(u(at("track")?)).ok_or(Missing("waits"))?;
+            t.waits.push(Wait { track, from: Ns(from), woken, until, by, uninterruptible: false });
         }
         let cpu = |number: i64| u32::try_from(number).map_err(|_| Missing("CPUs"));
         let traced = self.rows("model").next().map(|row| self.at("model", "is_traced", row)).transpose()?;

@@ -47,18 +47,7 @@ fn look(seen: &Seen) -> Vec<Draft> {
         );
         drafts.extend(Draft::of(&[at(&line, line.at, until)], remedy).map(|draft| draft.leaving(1.0).less_sure()));
     }
-    // Devices that wait for the same last supplier are one group.
-    let mut groups: Vec<(NameId, Vec<DeferredProbe>)> = Vec::new();
-    let mut numbers: HashMap<NameId, usize> = HashMap::new();
-    for probe in analysis::deferred_probes(seen.timeline) {
-        let last = *probe.suppliers.last().unwrap_or(&probe.device);
-        let number = *numbers.entry(last).or_insert(groups.len());
-        match groups.get_mut(number) {
-            Some(group) => group.1.push(probe),
-            None => groups.push((last, vec![probe])),
-        }
-    }
-    drafts.extend(groups.iter().filter_map(|(_, group)| {
+    drafts.extend(by_last_supplier(seen).iter().filter_map(|group| {
         let stretch = |attempt: &Attempt| match attempt.span {
             Some(row) => seen.stretch(&row),
             None => Stretch {
@@ -80,21 +69,39 @@ fn look(seen: &Seen) -> Vec<Draft> {
                 .figures
                 .insert(1, Figure { of: "suppliers one after the other", value: Value::Count(longest as u64) });
         }
-        // The chain of devices and suppliers, in the kernel's words.
-        let devices: HashSet<NameId> = group.iter().map(|probe| probe.device).collect();
-        let mut named = HashSet::new();
-        let links = seen.timeline.deferrals.iter().filter(|link| {
-            devices.contains(&link.device) && link.supplier.is_some() && named.insert((link.device, link.supplier))
-        });
         let link = |link: &Deferral| {
             let at = link.at.clamp(Ns::ZERO, seen.end);
             Stretch { track: process_1, from: at, to: at, name: link.message, detail: NameId::EMPTY, purpose: "" }
         };
-        draft.parts.extend(links.map(|found| Part { stretch: link(found), left: Left::ALL }));
+        draft.parts.extend(chain(seen, group).map(|found| Part { stretch: link(found), left: Left::ALL }));
         draft.confidence = Confidence::Medium;
         Some(draft)
     }));
     drafts
+}
+
+/// The devices in groups that wait for the same last supplier.
+fn by_last_supplier(seen: &Seen) -> Vec<Vec<DeferredProbe>> {
+    let mut groups: Vec<Vec<DeferredProbe>> = Vec::new();
+    let mut numbers: HashMap<NameId, usize> = HashMap::new();
+    for probe in analysis::deferred_probes(seen.timeline) {
+        let last = *probe.suppliers.last().unwrap_or(&probe.device);
+        let number = *numbers.entry(last).or_insert(groups.len());
+        match groups.get_mut(number) {
+            Some(group) => group.push(probe),
+            None => groups.push(vec![probe]),
+        }
+    }
+    groups
+}
+
+/// The chain of a group's devices and suppliers, in the kernel's words, each link once.
+fn chain<'a>(seen: &Seen<'a>, group: &[DeferredProbe]) -> impl Iterator<Item = &'a Deferral> {
+    let devices: HashSet<NameId> = group.iter().map(|probe| probe.device).collect();
+    let mut named = HashSet::new();
+    seen.timeline.deferrals.iter().filter(move |link| {
+        devices.contains(&link.device) && link.supplier.is_some() && named.insert((link.device, link.supplier))
+    })
 }
 
 /// The line after which the boot waits for its root until deferred probes time out, and the end of that wait.
