@@ -70,3 +70,16 @@ pub fn sorted(values: &[f64]) -> Vec<f64> {
     values.sort_by(f64::total_cmp);
     values
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_reaches_its_half_width_from_the_middle() {
+        let interval = Interval { estimate: 7.0, low: 4.0, high: 12.0, confidence: CONFIDENCE };
+        assert_eq!(interval.half_width(), 4.0);
+        assert_eq!([3.9, 4.0, 12.0, 12.1].map(|value| interval.holds(value)), [false, true, true, false]);
+        assert!(interval.is_sure() && !Interval { confidence: 0.9, ..interval }.is_sure());
+    }
+}
