@@ -153,17 +153,18 @@ const READ: &[(&str, &str)] = &[
     ("campaigns/opened_boot.rs", "a command line"),
     ("campaigns/lake/bucket.rs", "how a user names a place that is no folder"),
     ("cli/lake/page.rs", "an address"),
-    ("cli/otlp.rs", "an address, and a collector's answer"),
+    ("campaigns/otlp.rs", "an address, and a collector's answer"),
     ("cli/output.rs", "its own errors, so that a next step is printed once"),
+    ("cli/bench.rs", "an option of the command line"),
     ("cli/boot_options.rs", "a command line"),
     ("cli/boot_values.rs", "a command line"),
     ("campaigns/range/bisect.rs", "a command line and git"),
     ("campaigns/trial/apply_change.rs", "a kernel's command line"),
     ("cli/trial/page.rs", "the heading that its own page has above what users write"),
     ("cli/variants.rs", "a command line, and what its parser says"),
-    ("cli/view.rs", "the path of a request"),
+    ("campaigns/page_server.rs", "the path of a request"),
     ("cli/view/screen.rs", "the kind of the terminal"),
-    ("cli/view/http.rs", "methods and headers of HTTP"),
+    ("campaigns/page_server/http.rs", "methods and headers of HTTP"),
 ];
 
 /// All files here read text from their program.

@@ -158,11 +158,7 @@ impl<'a> Adder<'a> {
             let mut batch = Vec::new();
             let mut begun = Instant::now();
             let put = |batch: &mut Vec<Boot>, done: &mut Document| {
-                let mut lake = lake.write().unwrap_or_else(PoisonError::into_inner);
-                let added = lake.add(std::mem::take(batch)).inspect_err(|_| ended.store(true, Ordering::Relaxed))?;
-                done.new += added.new;
-                done.there += added.there;
-                anyhow::Ok(())
+                put(lake, std::mem::take(batch), done).inspect_err(|_| ended.store(true, Ordering::Relaxed))
             };
             for (path, read) in from_workers {
                 match read {
@@ -189,6 +185,13 @@ impl<'a> Adder<'a> {
             Ok(())
         })
     }
+}
+
+fn put(lake: &RwLock<Lake>, batch: Vec<Boot>, done: &mut Document) -> anyhow::Result<()> {
+    let added = lake.write().unwrap_or_else(PoisonError::into_inner).add(batch)?;
+    done.new += added.new;
+    done.there += added.there;
+    Ok(())
 }
 
 pub fn key(file: Option<&Path>) -> anyhow::Result<Key> {

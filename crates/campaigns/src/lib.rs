@@ -1,4 +1,5 @@
-//! Work of many steps behind a command: benches, trials of remedies, searches among commits, and boots added to a lake.
+//! Work of many steps behind a command: benches, trials of remedies, searches among commits, boots added to a lake, ledgers of
+//! savings, and the server of a page.
 //!
 //! The caller passes options and its side of the conversation ([`Notes`], [`Watcher`]), and gets documents back. This
 //! crate must not parse a command line or print.
@@ -14,16 +15,20 @@ pub mod check;
 pub mod diff;
 pub mod files;
 pub mod import;
+pub mod lab_experiments;
 #[cfg(feature = "lakes")]
 pub mod lake;
 mod measure;
 mod milestone_end;
 pub mod models;
 pub mod opened_boot;
+pub mod otlp;
 pub mod overhead;
+pub mod page_server;
 pub mod range;
 pub mod repeat;
 pub mod trial;
+pub mod what_if;
 
 use benchmark::Setting;
 use benchmark::tree::TreeError;

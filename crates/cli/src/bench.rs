@@ -10,6 +10,7 @@ use benchmark::{Document, Ended};
 use campaigns::bench::{Request, begin, remember, resume};
 use campaigns::boot_view::BootView;
 use campaigns::files::write_file;
+use clap::Args as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -66,7 +67,7 @@ pub struct Args {
 
     /// Go on with a bench that was killed or interrupted, as it was begun: its boots are kept, and the rest is booted in the
     /// order that was drawn. Refused where the kernel, the initrd, QEMU or the host changed. Takes no other option of boots
-    #[arg(long = "continue", value_name = "DIR", conflicts_with_all = DEFINING_OPTIONS)]
+    #[arg(long = "continue", value_name = "DIR", conflicts_with_all = defining_options())]
     continued: Option<PathBuf>,
     /// The folder to make [default: boots/bench-DATE-TIME]
     #[arg(short, long)]
@@ -97,42 +98,14 @@ pub struct Args {
     export_markdown: Option<PathBuf>,
 }
 
-/// The options that define a bench. A resumed bench has them in its journal.
-const DEFINING_OPTIONS: [&str; 47] = [
-    "serial",
-    "baud",
-    "power_cycle",
-    "arch",
-    "kernel",
-    "lab",
-    "initrd",
-    "dtb",
-    "bios",
-    "append",
-    "disks",
-    "root",
-    "dax",
-    "workload",
-    "like",
-    "memory",
-    "cpus",
-    "machine",
-    "qemu",
-    "vmm",
-    "accel",
-    "deterministic",
-    "extra",
-    "trace",
-    "min_call",
-    "symbols",
-    "init",
-    "then",
-    "no_firmware_log",
-    "no_first_executions",
-    "until",
-    "mask",
-    "timeout",
-    "hang_after",
+/// The options that define a bench: those of its boots, and its plan. A resumed bench has them in its journal.
+fn defining_options() -> Vec<clap::Id> {
+    let boot = BootArgs::augment_args(clap::Command::new("boot"));
+    let of_boots = boot.get_arguments().map(|arg| arg.get_id().clone()).filter(|id| id.as_str() != "trust_recording");
+    of_boots.chain(PLAN_OPTIONS.map(clap::Id::from)).collect()
+}
+
+const PLAN_OPTIONS: [&str; 13] = [
     "vary",
     "up_to",
     "model",

@@ -328,31 +328,12 @@ impl BootArgs {
         set(&mut o.guest.cpus, self.cpus);
         set(&mut o.guest.machine, self.machine.clone());
         self.apply_vmm(o);
-        set(
-            &mut o.guest.accel,
-            self.accel.map(|a| match a {
-                AccelArg::Auto => Accel::Auto,
-                AccelArg::Tcg => Accel::Tcg,
-                AccelArg::Kvm => Accel::Kvm,
-            }),
-        );
+        set(&mut o.guest.accel, self.accel.map(Accel::from));
         if o.guest.kernel.is_none() {
             o.guest.init = Init::Keep;
         }
-        set(
-            &mut o.guest.init,
-            self.init.map(|i| match i {
-                InitArg::Guest => Init::Guest,
-                InitArg::Keep => Init::Keep,
-            }),
-        );
-        set(
-            &mut o.guest.then,
-            self.then.map(|t| match t {
-                ThenArg::Poweroff => Then::PowerOff,
-                ThenArg::Exec => Then::Exec,
-            }),
-        );
+        set(&mut o.guest.init, self.init.map(Init::from));
+        set(&mut o.guest.then, self.then.map(Then::from));
         // An architecture can bring a machine that bootscope does not know.
         if self.machine.is_some() || o.guest.machine != machine_before {
             let (cpus, memory) = (self.cpus.is_some(), self.memory.is_some());
@@ -414,6 +395,34 @@ impl BootArgs {
         o.guest.deterministic |= self.deterministic;
         o.observe.firmware_log &= !self.no_firmware_log;
         o.observe.first_executions &= !self.no_first_executions;
+    }
+}
+
+impl From<AccelArg> for Accel {
+    fn from(arg: AccelArg) -> Accel {
+        match arg {
+            AccelArg::Auto => Accel::Auto,
+            AccelArg::Tcg => Accel::Tcg,
+            AccelArg::Kvm => Accel::Kvm,
+        }
+    }
+}
+
+impl From<InitArg> for Init {
+    fn from(arg: InitArg) -> Init {
+        match arg {
+            InitArg::Guest => Init::Guest,
+            InitArg::Keep => Init::Keep,
+        }
+    }
+}
+
+impl From<ThenArg> for Then {
+    fn from(arg: ThenArg) -> Then {
+        match arg {
+            ThenArg::Poweroff => Then::PowerOff,
+            ThenArg::Exec => Then::Exec,
+        }
     }
 }
 

@@ -1,11 +1,11 @@
 //! `bootscope export`: writes a boot in the formats of other tools.
 
 use crate::boot_view::BootViewArgs;
-use crate::otlp::{self, Endpoint};
 use crate::output::{Output, Written, print};
 use crate::{Done, amount, findings};
 use anyhow::{Context, bail};
 use campaigns::files::write_file;
+use campaigns::otlp::{self, Endpoint};
 use campaigns::{benches, opened_boot};
 use report::{Boot, Export, SampleFormat, harmless};
 use std::io::{self, IsTerminal, Write, stdout};

@@ -2,22 +2,17 @@
 //!
 //! The boots are recorded and read as any other. The kernel's own table defines the experiments.
 
-use crate::boot_options::FLAGS;
 use crate::progress::Watcher;
 use crate::{Done, output::Output};
-use anyhow::{Context, bail};
-use campaigns::Watcher as _;
-use campaigns::{files, opened_boot};
-use lab::cpio::root_image;
+use anyhow::Context;
+use campaigns::files;
+use campaigns::lab_experiments::{Request, boot_experiments};
 use lab::experiments::{EXPERIMENTS, Experiment};
 use lab::places::{KINDS, names};
 use lab::switches::Kind;
 use lab::switches::SWITCHES;
-use machine::Target;
-use recording::OutcomeKind;
-use report::{Lab, LabBoot, LabTrial};
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Boot the reference kernel, whose slow spots are known, before and after each remedy
 #[derive(clap::Args)]
@@ -61,13 +56,6 @@ struct RunArgs {
     #[arg(long, value_name = "PROGRAM")]
     qemu: Option<PathBuf>,
 }
-
-/// The time without progress after which a lab boot counts as hung. A DELAY of seconds stays at one place of code, and on a
-/// busy host it takes minutes.
-const HANG_AFTER_MS: u64 = 300_000;
-
-/// The stream with the kernel's output.
-const CONSOLE: &str = "console.log";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -188,7 +176,8 @@ fn run_trials(args: &RunArgs, output: &Output) -> anyhow::Result<Done> {
     let experiments = args.experiments()?;
     let scratch = recording::private_folder().context("cannot make a folder for the boots")?;
     let into = args.output.as_deref().unwrap_or(scratch.path());
-    let lab = Bench { args, into, vmm: String::new(), watcher: Watcher::new(output)? }.run(&experiments)?;
+    let request = Request { into: into.to_owned(), force: args.force, qemu: args.qemu.clone() };
+    let lab = boot_experiments(&experiments, &request, &mut Watcher::new(output)?)?;
     drop(scratch);
     if let Some(page) = &args.page {
         files::write_file(page, args.force, |out| out.write_all(lab.page().as_bytes()))?;
@@ -211,71 +200,5 @@ impl RunArgs {
             Experiment::named(name).with_context(|| format!("there is no experiment {name}: there are {}", all()))
         };
         self.names.iter().map(named).collect()
-    }
-}
-
-/// Boots the experiments one after the other.
-struct Bench<'a> {
-    args: &'a RunArgs,
-    into: &'a Path,
-    vmm: String,
-    watcher: Watcher,
-}
-
-impl Bench<'_> {
-    fn run(&mut self, experiments: &[&'static Experiment]) -> anyhow::Result<Lab> {
-        let mut trials = Vec::new();
-        for experiment in experiments {
-            let (slow, slow_console) = self.boot(experiment, experiment.slow)?;
-            let slow = slow.boot(None)?;
-            let slow = LabBoot { boot: &slow, console: &slow_console };
-            for remedy in experiment.remedies {
-                let (fast, console) = self.boot(experiment, remedy)?;
-                let fast = LabBoot { boot: &fast.boot(None)?, console: &console };
-                trials.push(LabTrial::of(experiment, remedy, slow, fast));
-            }
-        }
-        self.watcher.clear();
-        Ok(Lab::new(&self.vmm, trials))
-    }
-
-    /// Makes a root image among the recordings.
-    fn root(&self, bytes: u32) -> anyhow::Result<PathBuf> {
-        let path = self.into.join(format!("root-{}M.cpio", bytes >> 20));
-        let mut image = Vec::new();
-        root_image(bytes, |part| image.extend(part));
-        std::fs::create_dir_all(self.into).with_context(|| format!("cannot make {}", self.into.display()))?;
-        // Overwrite an existing image: its content is always the same.
-        files::write_file(&path, true, |out| out.write_all(&image))?;
-        Ok(path)
-    }
-
-    /// Records a boot. Returns the opened recording and the kernel's output.
-    fn boot(&mut self, experiment: &Experiment, words: &str) -> anyhow::Result<(opened_boot::OpenedBoot, String)> {
-        let name = format!("{}-{}", experiment.name, words.replace(' ', "-"));
-        self.watcher.announce_boot(&name);
-        let mut options = machine::lab().map_err(|error| error.in_words(FLAGS))?;
-        options.guest.append = format!("{} {words}", experiment.always).trim_start().to_owned();
-        options.guest.cpus = experiment.machine.cpus;
-        options.guest.memory_bytes = experiment.machine.memory_bytes;
-        options.guest.deterministic = true;
-        options.observe.hang_after_ms = HANG_AFTER_MS;
-        options.out = self.into.join(name);
-        options.force = self.args.force;
-        if experiment.machine.root_bytes > 0 {
-            options.guest.initrd = Some(self.root(experiment.machine.root_bytes)?);
-        }
-        options.guest.extra.extend(experiment.machine.arguments.iter().map(|&argument| argument.to_owned()));
-        if let Some(qemu) = &self.args.qemu {
-            options.guest.target = Target::qemu(qemu);
-        }
-        let recorded = machine::record(&options, &mut self.watcher)?;
-        if recorded.outcome.kind != OutcomeKind::Reached {
-            bail!("{}: {}", options.guest.append, recorded.manifest.outcome_word());
-        }
-        self.vmm = recorded.manifest.vmm.version;
-        let opened = opened_boot::open(&options.out)?;
-        let console = opened.recording.read(CONSOLE)?.unwrap_or_default();
-        Ok((opened, String::from_utf8_lossy(&console).into_owned()))
     }
 }

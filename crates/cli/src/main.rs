@@ -27,7 +27,6 @@ mod lake;
 mod lake;
 mod manual;
 mod names;
-mod otlp;
 mod output;
 mod pack;
 mod progress;

@@ -2,10 +2,10 @@
 
 use super::Args;
 use crate::Done;
-use crate::diff::between;
 use crate::output::Output;
 use crate::report::{open_all, with_boots};
 use anyhow::{Context, bail};
+use campaigns::diff::between;
 use std::io::{IsTerminal, stdin, stdout};
 use tui::{App, Look};
 
