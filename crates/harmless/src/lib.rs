@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// Replaces everything that a terminal or a browser would obey or hide by escapes. These are control characters, and
+/// Writes escapes in place of everything that a terminal or a browser would obey or hide: control characters, and
 /// characters that turn the direction of text, end lines or are invisible. Everything else stays.
 pub fn harmless(text: &str) -> Cow<'_, str> {
     // Nearly all text is printable ASCII, and this check is several times as fast.

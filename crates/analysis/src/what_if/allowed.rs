@@ -1,4 +1,4 @@
-//! The boots that a log allows if it does not record since when a thread could run.
+//! The boots that fit a log which does not record when a sleeping thread became ready.
 //!
 //! With one CPU, a thread that slept while others ran became ready at some instant after the CPU was last idle. A
 //! kernel that logs neither timeouts nor switches does not log that instant. Each boot here is the recorded one with
@@ -14,7 +14,7 @@ use timeline::{Ns, OffCpu, Timeline, TrackId, WaitedOn};
 /// The positions in its window that are tried for each instant, from 0, the earliest that the log allows, to 1, when
 /// the thread ran again.
 const SHARES: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
-/// Maximum number of threads that are also varied separately. The others vary only with all.
+/// Maximum number of threads that are also varied separately. The others vary only together with all.
 const MAX_THREADS: usize = 8;
 /// If a window is shorter than the boot's length divided by this, its instant counts as known.
 const MIN_WINDOW_DIVISOR: i64 = 10_000;
@@ -24,7 +24,7 @@ const MAX_RECORDS: usize = 1_000_000;
 /// Maximum number of waits around a stretch that are searched for a topic's wait.
 const MAX_NESTED_WAITS: usize = 64;
 
-/// A stretch off the CPU at whose end the thread had been ready since some instant in `from..until`.
+/// A stretch off the CPU. The thread became ready at some instant in `from..until`.
 struct Window {
     /// The index into `occupancy.off`.
     off: usize,

@@ -20,7 +20,7 @@ pub const DETECTOR: Detector = Detector {
     look,
 };
 
-/// Advice about delays between which the caller looks at the device, and about others.
+/// The remedy for delays between which the caller looks at the device, and the remedy for others.
 pub(super) const POLLS_ALREADY: &str = "change the code: the caller seems to poll already, so let a thread wait for the device, and return, so that the boot \
                                         goes on; with shorter delays it notices the end sooner";
 pub(super) const WAITS_BLINDLY: &str =
@@ -30,7 +30,7 @@ const MIN_CALLS: usize = 3;
 const SHORTEST: Ns = Ns(100_000);
 /// Two delays of this length are no coincidence.
 const LONG: Ns = Ns(100_000_000);
-/// This number of delays polls for something, whatever happens between them. The time that the event itself takes is unknown.
+/// At least this number of delays is a loop that polls, whatever happens between them. The time that the event itself takes is unknown.
 const MIN_POLLS: usize = 10;
 /// A caller that works for less than this part of a delay between two delays only checks whether something is over.
 const MIN_WORK: f64 = 0.1;

@@ -1,4 +1,4 @@
-//! Slow spots that the reference kernel's own table of experiments names, and no other rule.
+//! Slow spots of the reference kernel that only its own table of experiments names.
 
 use crate::detector::{Detector, Draft, Left, Part};
 use crate::facts::{Confidence, Figure, Value};
@@ -49,7 +49,7 @@ fn draft(seen: &Seen, experiment: &Experiment, row: &str) -> Option<Draft> {
     })
 }
 
-/// The share that the first remedy left where it was published; 0 if it was not.
+/// The share of the time that was left after the first remedy of the published boot; 0 if nothing was published.
 fn published(experiment: &Experiment) -> f64 {
     let of_figure = || {
         let figure = experiment.figures.first()?;

@@ -1,7 +1,7 @@
 //! Decodes the ending of a block of x86 code from the bytes of its last instruction.
 //!
-//! Opcodes are as in the Intel SDM, volume 2, appendix A. Only control transfers are decoded, so no length is: QEMU has
-//! already found the instruction's end. It does not matter if the code is 16, 32 or 64 bits wide: a displacement is as
+//! Opcodes are as in the Intel SDM, volume 2, appendix A. Only control transfers are decoded. Lengths are not, because QEMU
+//! has already found the instruction's end. It does not matter if the code is 16, 32 or 64 bits wide: a displacement is as
 //! wide as the rest of the instruction. This module does not depend on QEMU.
 
 use super::super::Exit;

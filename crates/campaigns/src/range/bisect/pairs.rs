@@ -1,4 +1,4 @@
-//! Searches by the clock: compares each commit with the good end in pairs of boots.
+//! A search by the length of boots: compares each commit with the good end in pairs of boots.
 
 use super::super::workshop::interrupted;
 use super::{Bench, Searcher};
