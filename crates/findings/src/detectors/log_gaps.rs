@@ -64,11 +64,7 @@ fn look(seen: &Seen) -> Vec<Draft> {
 fn cause_of(seen: &Seen, gaps: &[Gap]) -> Option<usize> {
     let text = |name: NameId| seen.timeline.names.get(name);
     let (first, last) = (&gaps[0], &gaps[gaps.len() - 1]);
-    let begins = || {
-        let line = text(first.stretch.name);
-        let may_begin = BEGINS.is_match(line);
-        may_begin.then(|| CAUSES.iter().position(|cause| has_any(line, cause.begins))).flatten()
-    };
+    let begins = || BEGINS.cause(text(first.stretch.name));
     let is_time_out = || is_time_out_of_a_unit(seen, last).then_some(TIME_OUT_OF_A_UNIT);
     known(text(last.ends_with)).or_else(begins).or_else(is_time_out)
 }
@@ -141,35 +137,44 @@ fn joined(seen: &Seen, gaps: Vec<Gap>) -> Vec<Vec<Gap>> {
 
 /// The number of the cause that the line at the end of a gap gives away. A driver that only registers waited for nothing.
 fn known(line: &str) -> Option<usize> {
-    if !LINES.is_match(line) {
-        return None;
+    let registers = || line.contains("registered new") || line.contains("Registered ");
+    LINES.cause(line).filter(|_| !registers())
+}
+
+static LINES: LazyLock<Entries> = LazyLock::new(|| Entries::new(|cause| cause.lines));
+static BEGINS: LazyLock<Entries> = LazyLock::new(|| Entries::new(|cause| cause.begins));
+
+/// All entries of the table with the numbers of their causes. Only those whose first word stands in a line are looked at: a log may have
+/// a million lines.
+struct Entries {
+    first_words: AhoCorasick,
+    all: Vec<(usize, &'static [&'static str])>,
+}
+
+impl Entries {
+    fn new(entries: fn(&Cause) -> &'static [&'static [&'static str]]) -> Entries {
+        let of_cause = |(number, cause)| entries(cause).iter().map(move |words| (number, *words));
+        let all: Vec<(usize, &[&str])> = CAUSES.iter().enumerate().flat_map(of_cause).collect();
+        let first_words = all.iter().map(|(_, words)| words[0]);
+        Entries { first_words: AhoCorasick::new(first_words).expect("the table is small"), all }
     }
-    let registers = line.contains("registered new") || line.contains("Registered ");
-    CAUSES.iter().position(|cause| has_any(line, cause.lines)).filter(|_| !registers)
+
+    /// The number of the first cause with an entry whose words all stand in the line, in their order.
+    fn cause(&self, line: &str) -> Option<usize> {
+        let found = self.first_words.find_overlapping_iter(line).map(|word| self.all[word.pattern().as_usize()]);
+        found.filter(|(_, words)| has_all(line, words)).map(|(number, _)| number).min()
+    }
 }
 
-/// The first words of all entries: a long log has few lines with any of them.
-static LINES: LazyLock<AhoCorasick> = LazyLock::new(|| first_words(|cause| cause.lines));
-static BEGINS: LazyLock<AhoCorasick> = LazyLock::new(|| first_words(|cause| cause.begins));
-
-fn first_words(entries: fn(&Cause) -> &'static [&'static [&'static str]]) -> AhoCorasick {
-    let words = CAUSES.iter().flat_map(entries).filter_map(|words| words.first());
-    AhoCorasick::new(words).expect("the table is small")
-}
-
-/// True if a line has all words of one entry, in their order.
-fn has_any(line: &str, entries: &[&[&str]]) -> bool {
-    let has = |words: &[&str]| {
-        let mut rest = line;
-        words.iter().all(|word| match rest.find(word) {
-            Some(at) => {
-                rest = &rest[at + word.len()..];
-                true
-            }
-            None => false,
-        })
-    };
-    entries.iter().any(|words| has(words))
+/// True if a line has all these words, in their order.
+fn has_all(mut line: &str, words: &[&str]) -> bool {
+    words.iter().all(|word| match line.find(word) {
+        Some(at) => {
+            line = &line[at + word.len()..];
+            true
+        }
+        None => false,
+    })
 }
 
 /// The draft about gaps with one cause; `None` if they are too short.
