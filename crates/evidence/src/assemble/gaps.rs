@@ -8,7 +8,7 @@
 use crate::boot::Placing;
 use crate::formats::other_kernels;
 use hashbrown::{HashMap, HashSet};
-use timeline::{NameId, Ns, Phase, SpanKind, SpanRow, Timeline, TrackId, TrackKind};
+use timeline::{Mark, NameId, Ns, Phase, SpanKind, SpanRow, Timeline, TrackId, TrackKind};
 
 /// A gap shorter than this part of the boot is added to the other gaps of its origin.
 const SHORT_SHARE: i64 = 200;
@@ -24,7 +24,8 @@ pub(crate) fn place(boot: &mut Placing<'_>) {
     let init = boot.init();
     let first = boot.first_thread();
     let stood_at = boot.clock_stood_at;
-    let resolution = boot.stamp_resolution;
+    // A recorder of a whole boot goes on to its end.
+    let (resolution, is_whole) = (boot.stamp_resolution, !boot.is_imported() || *boot.is_heard);
     let timeline = &mut boot.timeline;
     if !timeline.running.is_empty() || timeline.cpus_followed_until.is_some() {
         return;
@@ -36,7 +37,10 @@ pub(crate) fn place(boot: &mut Placing<'_>) {
     let messages = messages(timeline, end);
     let begin = messages.first().map_or(end, |message| message.0);
     let short = Ns((end - begin).0 / SHORT_SHARE);
-    let ends = messages.iter().skip(1).map(|next| next.0).chain([end]);
+    // A log that was taken elsewhere may end before the boot does: the time behind its last line is not known to be silence.
+    let goes_on = |mark: &Mark| mark.at >= end && timeline.tracks.get(mark.track).kind == TrackKind::Console;
+    let last = (is_whole || timeline.marks.iter().any(goes_on)).then_some(end);
+    let ends = messages.iter().skip(1).map(|next| next.0).chain(last);
     let handed_over = timeline.boundaries.iter().filter(|boundary| is_of_user_space(boundary.phase)).map(|b| b.at);
     let handed_over: Vec<Ns> = handed_over.collect();
     // A message of the kernel says nothing of the time after the kernel handed over.

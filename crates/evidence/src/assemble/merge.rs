@@ -354,7 +354,8 @@ fn heard_init(boot: &Placing<'_>) -> Option<EndCandidate> {
 /// The start of process 1, in evidence taken elsewhere that does not show what followed.
 fn process_1_started(boot: &Placing<'_>) -> Option<EndCandidate> {
     let at = boot.start_of(Phase::Process1).filter(|_| boot.is_imported() && !boot.is_start_of_process_1_unknown)?;
-    Some(candidate(EndRank::ProcessOneStarted, at, Ns::from_ms(1), EndEvidence::Process1Started))
+    let error = Ns::from_ms(1).max(boot.line_error());
+    Some(candidate(EndRank::ProcessOneStarted, at, error, EndEvidence::Process1Started))
 }
 
 /// The line on which the kernel of imported evidence panicked.
@@ -365,7 +366,7 @@ fn panic_line<'b>(boot: &'b Placing<'_>) -> Option<&'b Mark> {
 
 /// No end mark, because the kernel panicked: what it does after having said so is no boot.
 fn panicked(boot: &Placing<'_>) -> Option<EndCandidate> {
-    let error = boot.clocks.printk.as_ref().map_or(Ns::ZERO, |clock| clock.residual);
+    let error = boot.clocks.printk.as_ref().map_or(Ns::ZERO, |clock| clock.residual).max(boot.line_error());
     if let Some(said) = panic_line(boot) {
         return Some(candidate(EndRank::Panicked, said.at, error, EndEvidence::Panicked));
     }
@@ -388,7 +389,8 @@ fn last_sign(evidence: &AllEvidence<'_>, boot: &mut Placing<'_>) -> Option<EndCa
     let outcome = boot.manifest.outcome.as_ref().filter(|_| boot.is_hosted());
     let watched = outcome.and_then(|o| o.at_ns).map_or(last, Ns).max(last);
     if !outcome.is_some_and(|o| matches!(o.kind, OutcomeKind::Hang | OutcomeKind::Timeout)) {
-        return Some(candidate(EndRank::LastSign, last, watched - last, EndEvidence::LastSign));
+        let error = (watched - last).max(boot.line_error());
+        return Some(candidate(EndRank::LastSign, last, error, EndEvidence::LastSign));
     }
     let shown = "the last sign of the kernel: message, console, trace, code that ran for the first time";
     boot.timeline.boundary(Phase::NoFurtherSign, last, Ns::ZERO, shown);

@@ -109,11 +109,6 @@ impl<'f> Found<'f> {
         self.manifest.arrival_error_ns.filter(|_| self.is_hosted()).map(Ns)
     }
 
-    /// The error of arrival times.
-    pub(crate) fn arrival_error(&self) -> Ns {
-        self.board_error().unwrap_or(Ns::from_ms(1))
-    }
-
     /// True if the evidence was taken elsewhere.
     pub(crate) fn is_imported(&self) -> bool {
         self.manifest.time_base == recording::TimeBase::Evidence

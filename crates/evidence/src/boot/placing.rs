@@ -5,7 +5,7 @@ use crate::boot::clocks::Clocks;
 use crate::boot::printed::Printed;
 use crate::formats::ftrace::PortEvent;
 use std::ops::Deref;
-use timeline::{Ns, Os, Phase, Ticks, Timeline, TrackId, TrackKind};
+use timeline::{Ns, Os, Phase, SpanKind, Ticks, Timeline, TrackId, TrackKind};
 
 /// The machine of a recorded boot, before the kernel runs on it.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +31,8 @@ pub(crate) struct Placing<'f> {
     pub clock_stood_at: Option<Ns>,
     /// The resolution of the kernel's stamps.
     pub stamp_resolution: Ns,
+    /// The largest error of the stamps that a logger or journald put before imported lines.
+    pub logger_error: Ns,
     /// The last line of the boot in an imported log that goes on much later.
     pub booted_at: Option<Ns>,
     /// The error of an event's time in the scheduler's evidence.
@@ -89,6 +91,7 @@ impl<'f> Placing<'f> {
             kernel_clock_after: Ns::ZERO,
             clock_stood_at: None,
             stamp_resolution: Ns::ZERO,
+            logger_error: Ns::ZERO,
             booted_at: None,
             trace_error: Ns::ZERO,
             first_thread: None,
@@ -107,6 +110,28 @@ impl<'f> Placing<'f> {
             machine: None,
             before: None,
             kernel_heard: None,
+        }
+    }
+
+    /// The error of arrival times, and of a logger's stamps.
+    pub(crate) fn arrival_error(&self) -> Ns {
+        self.board_error().unwrap_or(Ns::from_ms(1)).max(self.logger_error)
+    }
+
+    /// The smallest error of a time that is made of the stamps of imported lines.
+    pub(crate) fn line_error(&self) -> Ns {
+        self.stamp_resolution.max(self.logger_error)
+    }
+
+    /// Gives process 1 a track from then on. Initcalls are process 1's, too: where they are known, so is its track.
+    pub(crate) fn process_1_from(&mut self, at: Ns) {
+        let has_initcalls = self.timeline.spans.iter().any(|(_, span)| span.kind == SpanKind::Initcall);
+        if self.init.is_none() && !has_initcalls {
+            let first = self.first_thread();
+            let name = self.timeline.names.intern("init");
+            let init = self.timeline.tracks.add(name, TrackKind::Thread, 1);
+            self.timeline.tracks.get_mut(init).created = Some((at, first));
+            self.init = Some(init);
         }
     }
 

@@ -96,8 +96,10 @@ pub struct Entry {
 pub struct Journal {
     /// The entries of the last boot, in the order of the file; after [`Journal::choose`] those of the chosen boot.
     pub entries: Vec<Entry>,
-    /// The number of boots between the chosen one and the end of the journal.
+    /// The number of boots between the chosen one and the end of the journal. Without a choice it is the last boot in which a program
+    /// has a message, of the last two.
     behind: usize,
+    is_chosen: bool,
     /// The entries of at most `behind` boots before the last.
     older: VecDeque<Vec<Entry>>,
     /// Their number.
@@ -198,13 +200,20 @@ fn unwrapped(line: &[u8]) -> &[u8] {
 }
 
 impl Journal {
-    /// A journal of which the boot with this number is wanted: 0 is the last, -1 the one before.
-    pub(crate) fn of_boot(number: i32) -> Journal {
-        Journal { behind: number.unsigned_abs() as usize, ..Journal::default() }
+    /// A journal of which the boot with this number is wanted: 0 is the last, -1 the one before. Without a number, it is the last one
+    /// that reached user space.
+    pub(crate) fn of_boot(number: Option<i32>) -> Journal {
+        let behind = number.map_or(1, |number| number.unsigned_abs() as usize);
+        Journal { behind, is_chosen: number.is_some(), ..Journal::default() }
     }
 
     /// Leaves the entries of the wanted boot, and counts those of all others.
     pub fn choose(&mut self, diagnostics: &mut Diagnostics) {
+        let ran = |entries: &[Entry]| entries.iter().any(|entry| !entry.is_kernels && !entry.names_the_kernel());
+        let is_before_better = || self.older.front().is_some_and(|older| ran(older) && !ran(&self.entries));
+        if !self.is_chosen && !is_before_better() {
+            self.behind = 0;
+        }
         let all: Vec<u64> = self.counts.iter().copied().chain([self.entries.len() as u64]).collect();
         if self.behind >= all.len() {
             let about = boot_number(self.behind);
@@ -294,8 +303,13 @@ impl Journal {
         entry.at = entry.at.or(entry.received);
         entry.wall = entry.wall.filter(|_| entry.at.is_none());
         if self.entries.len() + self.older_entries >= records_max(self.bytes, ENTRY_COST) {
-            diagnostics.note_about(DiagnosticKind::EntriesBeyondBound, NAME, place);
-            return;
+            if self.is_chosen || self.older_entries == 0 {
+                diagnostics.note_about(DiagnosticKind::EntriesBeyondBound, NAME, place);
+                return;
+            }
+            // The boot before the last is kept only where there is room.
+            self.older.clear();
+            self.older_entries = 0;
         }
         let last = self.entries.last().map_or("", |last| &last.boot);
         if !last.is_empty() && !entry.boot.is_empty() && last != entry.boot {
@@ -401,7 +415,7 @@ mod tests {
     fn the_last_boot_counts_unless_another_is_chosen() {
         let text = b"_BOOT_ID=a\nMESSAGE=1\n\n_BOOT_ID=a\nMESSAGE=2\n\n_BOOT_ID=b\nMESSAGE=3\n\nMESSAGE=4\n\n";
         let of_boot = |number: i32| {
-            let (mut journal, mut diagnostics) = (Journal::of_boot(number), Diagnostics::default());
+            let (mut journal, mut diagnostics) = (Journal::of_boot(Some(number)), Diagnostics::default());
             journal.read("a", text, &mut diagnostics);
             journal.choose(&mut diagnostics);
             let counts =

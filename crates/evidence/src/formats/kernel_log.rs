@@ -164,6 +164,14 @@ impl KernelLog {
         [SECOND].into_iter().chain(TICKS).find(|tick| is_enough && is_multiple(tick)).unwrap_or(Ns::from_us(1))
     }
 
+    /// The resolution of the stamps that a logger put before lines: whole seconds, or milliseconds or less.
+    pub(crate) fn logger_resolution(&self) -> Ns {
+        const SECOND: Ns = Ns::from_ms(1000);
+        let stamps = || self.lines.iter().filter_map(|line| line.host_stamp);
+        let is_later = stamps().any(|stamp| stamp > Ns::ZERO);
+        if is_later && stamps().all(|stamp| stamp.0 % SECOND.0 == 0) { SECOND } else { Ns::ZERO }
+    }
+
     /// Reads a file of `/dev/kmsg` records, if its first line that is not a comment is one; any
     /// other text as lines of a console or of dmesg.
     ///
@@ -324,6 +332,12 @@ struct Reader<'d> {
 
 /// The first words of Linux's first message, or of one soon after it.
 const BANNER: &[u8] = b"Linux version ";
+
+/// True for the first message of a kernel, or one soon after it.
+fn is_banner(text: &[u8]) -> bool {
+    text.starts_with(BANNER) || other_kernels::is_first_message(text)
+}
+
 /// A log whose first stamp is this late or later has lost its beginning.
 const BEGINNING_MAX: Ns = Ns::from_ms(1000);
 
@@ -430,6 +444,10 @@ impl<'d> Reader<'d> {
             self.is_sorted |= restored.is_some();
             let text = restored.as_deref().unwrap_or(text);
             let first = self.log.lines.len();
+            // A wall clock goes on from boot to boot.
+            if wall_clock.is_some_and(|stamp| is_banner(text) && (!is_own || self.begins_a_boot(stamp))) {
+                self.banners.push(first);
+            }
             self.messages(text, host_stamp, line.offset as u64, line.number);
             // These stamps are the system's own.
             self.log.lines[first..].iter_mut().for_each(|line| line.stamp = line.stamp.or(wall_clock));
@@ -467,8 +485,7 @@ impl<'d> Reader<'d> {
             };
             if prefix.stamped {
                 self.first_stamp.get_or_insert(prefix.stamp.unwrap_or_default());
-                let is_banner = own.starts_with(BANNER) || other_kernels::is_first_message(own);
-                if is_banner && self.begins_a_boot(prefix.stamp.unwrap_or_default()) {
+                if is_banner(own) && self.begins_a_boot(prefix.stamp.unwrap_or_default()) {
                     self.banners.push(self.log.lines.len());
                 }
             }

@@ -47,7 +47,7 @@ impl Reader for Files {
 
     fn read<'f>(&'f mut self, found: &mut Found<'f>, timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
         let first = self.0.first()?;
-        let mut journal = Journal::of_boot(found.manifest.boot.unwrap_or_default());
+        let mut journal = Journal::of_boot(found.manifest.boot);
         let diagnostics = &mut timeline.diagnostics;
         for file in &self.0 {
             journal.read(&file.name, &file.bytes, diagnostics);
@@ -110,6 +110,20 @@ impl Said {
     fn container_began(&self) -> Option<Ns> {
         let finished = self.finished().filter(|finished| finished.took[0].is_none())?;
         Some(finished.at? - finished.took[2]?)
+    }
+
+    /// The start of user space on the kernel's clock, where only dates are known: its messages are no kernel log.
+    fn user_space_began(&self) -> Option<Ns> {
+        if self.journal.resolution == Ns::ZERO {
+            return None;
+        }
+        let kernel = self.stages().map(|[_, (_, from, _), _]| from);
+        kernel.or_else(|| (self.journal.is_zero_unknown && self.has_programs()).then_some(Ns::ZERO))
+    }
+
+    /// True if an entry that has a time is a program's.
+    fn has_programs(&self) -> bool {
+        self.journal.entries.iter().any(|entry| entry.at.is_some() && !entry.names_the_kernel())
     }
 
     /// Places the units in systemd's messages. Units that systemd's state has are left out.
@@ -217,9 +231,18 @@ impl Evidence for Said {
         }
     }
 
+    fn place(&mut self, boot: &mut Placing<'_>) {
+        if let Some(at) = self.user_space_began() {
+            boot.process_1_from(boot.monotonic_zero() + at);
+        }
+    }
+
     fn phases(&mut self, boot: &mut Placing<'_>) {
         let zero = boot.monotonic_zero();
         boot.stamp_resolution = boot.stamp_resolution.max(self.journal.resolution);
+        if self.journal.resolution > Ns::ZERO {
+            boot.logger_error = boot.logger_error.max(self.late());
+        }
         self.messages(zero, &mut boot.timeline);
         // After what the kernel's log says, and what systemd says of its state.
         self.units(zero, boot.units_told, &mut boot.timeline);
@@ -235,8 +258,11 @@ impl Evidence for Said {
             let evidence = format!("journal: startup finished after {took}");
             boot.timeline.boundary(Phase::UserSpace, Ns::ZERO, late, &evidence);
         } else if self.journal.is_zero_unknown {
-            let evidence = "journal: the first message of a program";
-            boot.timeline.boundary(Phase::UserSpace, zero, late, evidence);
+            let (phase, evidence) = match self.has_programs() {
+                true => (Phase::UserSpace, "journal: the first message of a program"),
+                false => (Phase::EarlyKernel, "journal: the first message of the kernel"),
+            };
+            boot.timeline.boundary(phase, zero, late, evidence);
         }
         for (target, phase) in MILESTONES {
             let reached = |entry: &&Entry| entry.kind == Some(Kind::UnitStarted) && entry.unit == target;

@@ -359,6 +359,9 @@ impl Evidence for Messages<'_> {
             }
         }
         boot.stamp_resolution = log.resolution();
+        if is_pasted(boot) {
+            boot.logger_error = log.logger_resolution();
+        }
         let clock = boot.clocks.printk.clone();
         let places = Places { log, arrivals: &arrivals, clock: clock.as_ref(), is_imported: is_pasted(boot) };
         messages(file, &places, from.unwrap_or_default(), boot);

@@ -156,6 +156,16 @@ fn gaps(timeline: &Timeline) -> Vec<(String, i64)> {
     gaps
 }
 
+/// The names of threads with gaps, sorted.
+fn gap_threads(timeline: &Timeline) -> Vec<String> {
+    let spans = timeline.spans.iter().map(|(_, span)| span).filter(|span| span.kind == SpanKind::Message);
+    let mut threads: Vec<String> =
+        spans.map(|span| timeline.names.get(timeline.tracks.get(span.track).name).to_owned()).collect();
+    threads.sort();
+    threads.dedup();
+    threads
+}
+
 /// Without the end of a boot its length is unknown, but gaps of seconds are evidence.
 #[test]
 fn a_journal_with_dates_alone_has_gaps() {
@@ -168,6 +178,10 @@ fn a_journal_with_dates_alone_has_gaps() {
     assert_eq!(settled("wait-online.service"), Ns::from_ms(41_000));
     let phase = analysis::phases(&timeline).pop().unwrap();
     assert_eq!(phase.error, Ns::from_ms(1005), "the resolution is the error");
+    assert_eq!(timeline.end.unwrap().error, Ns::from_ms(1005), "of the end mark, too");
+    assert_eq!(gap_threads(&timeline), ["init"]);
+    let precise = DATED.replace(" box", ".000250 box");
+    assert_eq!(imported_texts(&[("j", &precise)]).end.unwrap().error, Ns::from_ms(5) + Ns::from_us(1));
     // A machine that goes on for days has booted long before.
     let later = "Nov 24 15:00:00 box CRON[99]: session opened\nNov 26 15:00:00 box CRON[99]: session opened\n";
     let timeline = imported_texts(&[("j", &format!("{DATED}{later}"))]);
@@ -190,6 +204,17 @@ Mar  3 10:00:00 box kernel: usb 1-1: new high speed USB device\n\
 Mar  3 10:00:07 box kernel: sd 0:0:0:0: Attached scsi disk sda\n";
     let timeline = imported_texts(&[("j", text)]);
     assert_eq!(gaps(&timeline), [("kernel: usb 1-1: new high speed USB device".to_owned(), 7_000)]);
+    assert_eq!(gap_threads(&timeline), ["swapper/0"]);
+    assert!(phase_rows(&timeline)[0].0.starts_with("kernel"), "{:?}", phase_rows(&timeline));
+}
+
+/// Messages of a boot's user space are no gaps of the kernel's first thread.
+#[test]
+fn gaps_after_the_kernel_s_part_are_process_1_s() {
+    let timeline = imported(&["journal/debian12-short-precise.txt.gz"]);
+    assert_eq!(gap_threads(&timeline), ["init"]);
+    let init = timeline.tracks.find(timeline::TrackKind::Thread, 1).unwrap();
+    assert_eq!(timeline.tracks.get(init).created.unwrap().0, Ns::from_ms(10_539));
 }
 
 #[test]

@@ -71,8 +71,31 @@ fn one_stamp_ahead_does_not_make_the_boot_longer() {
 fn whole_seconds_of_dmesg_have_phases_within_a_second() {
     let timeline = imported(&["log/pasted-linux-6.12-dmesg-T.log"]);
     assert_eq!(total(&timeline), Ns::from_ms(7000));
-    assert_eq!(timeline.end.unwrap().evidence, EndEvidence::Process1Started);
+    let end = timeline.end.unwrap();
+    assert_eq!((end.evidence, end.error), (EndEvidence::Process1Started, Ns::from_ms(1000)));
     assert!(phases(&timeline).iter().all(|phase| phase.error >= Ns::from_ms(1000)));
+}
+
+/// A logger's whole seconds are the error of all that is placed by them.
+#[test]
+fn whole_seconds_of_a_logger_are_an_error_of_a_second() {
+    let text = "\
+00:00:01 U-Boot 2024.01 (Jan 01 2024)\n\
+00:00:03 Starting kernel ...\n\
+00:00:05 Booting Linux on physical CPU 0x0\n\
+00:00:05 Linux version 6.1.0 (x@y) #1\n\
+00:00:09 Run /sbin/init as init process\n\
+00:00:15 box login: \n";
+    for (text, error) in
+        [(text.to_owned(), Ns::from_ms(1000)), (text.replace("05 Linux", "05.250 Linux"), Ns::from_ms(1))]
+    {
+        let timeline = imported_texts(&[("ts.log", &text)]);
+        let end = timeline.end.unwrap();
+        assert_eq!((end.evidence, end.error), (EndEvidence::LoginPrompt, error));
+        let errors: Vec<Ns> = phases(&timeline).iter().map(|phase| phase.error).collect();
+        assert!(errors.iter().all(|found| *found == error), "{errors:?}");
+        assert!(timeline.passed.iter().all(|passed| passed.error >= error), "{:?}", timeline.passed);
+    }
 }
 
 #[test]

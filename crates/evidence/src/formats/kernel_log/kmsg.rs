@@ -4,7 +4,7 @@
 //! lines that begin with a space carry the device it is about. Sequence numbers have no gaps unless
 //! records were lost. Stamps may have a fraction (`1500002.750`) where their writer knew nanoseconds.
 
-use super::{COMMENTS_MAX, Caller, Line, MESSAGE_BYTES_MAX, Reader};
+use super::{COMMENTS_MAX, Caller, Line, MESSAGE_BYTES_MAX, Reader, is_banner};
 use crate::input::text::{Lines, lossy, number};
 use std::fmt::Write as _;
 use timeline::{DiagnosticKind, Ns};
@@ -112,6 +112,12 @@ impl Reader<'_> {
                 }
                 _ => match record(text).filter(|_| line.whole) {
                     Some(record) => {
+                        let is_banner = is_banner(record.text) && self.begins_a_boot(Ns(record.ns));
+                        if is_banner {
+                            self.banners.push(self.log.lines.len());
+                            // Each boot numbers its records anew.
+                            last_seq = last_seq.filter(|last| record.seq > *last);
+                        }
                         self.sequence(record.seq, &mut last_seq, line.number);
                         let stamped = Line {
                             stamp: Some(Ns(record.ns)).filter(|&ns| ns > Ns::ZERO),

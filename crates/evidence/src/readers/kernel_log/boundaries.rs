@@ -14,7 +14,7 @@ use crate::readers::kernel_log::ends;
 use crate::readers::kernel_log::places::Places;
 use crate::readers::kernel_log::speakers;
 use guest_init::cpio::ROOT_PATH;
-use timeline::{EndEvidence, Milestone, MilestoneKind, Ns, Phase, SpanKind, Timeline, TrackKind, Warning};
+use timeline::{EndEvidence, Milestone, MilestoneKind, Ns, Phase, Timeline, Warning};
 
 /// A kernel's clock is 0 at most this long after its first instruction, where it is not unpacked slowly.
 const CLOCK_LATE: Ns = Ns::from_ms(100);
@@ -162,7 +162,7 @@ fn program_ran(places: &Places<'_>, from: u32, boot: &mut Placing<'_>) {
     let starts = |line: &&Line| user_space::starts_process_1(log.text(line)) || other(log.text(line));
     if let Some(line) = log.lines.iter().filter(|line| line.number >= from).find(starts) {
         if let Some(at) = places.of_boundary(line).filter(|_| places.is_imported) {
-            process_1_from(at, boot);
+            boot.process_1_from(at);
         }
         return;
     }
@@ -198,25 +198,13 @@ fn program_ran(places: &Places<'_>, from: u32, boot: &mut Placing<'_>) {
     let error = places.error(line, boot).max(since).max(until);
     boot.timeline.boundary(Phase::Process1, at, error, &shown);
     boot.is_start_of_process_1_unknown = true;
-    process_1_from(at, boot);
+    boot.process_1_from(at);
 }
 
 /// True if the first stamp is so late that the lines before it are missing.
 fn lacks_its_beginning(log: &KernelLog) -> bool {
     let first = log.lines.iter().find(|line| line.stamp.is_some() || line.before_clock);
     first.is_some_and(|line| line.stamp >= Some(BEGINNING_MAX) && !linux_words::is_first_message(log.text(line)))
-}
-
-/// Gives process 1 a track from then on. Initcalls are process 1's, too: where they are known, so is its track.
-fn process_1_from(at: Ns, boot: &mut Placing<'_>) {
-    let has_initcalls = boot.timeline.spans.iter().any(|(_, span)| span.kind == SpanKind::Initcall);
-    if boot.init.is_none() && !has_initcalls {
-        let first = boot.first_thread();
-        let name = boot.timeline.names.intern("init");
-        let init = boot.timeline.tracks.add(name, TrackKind::Thread, 1);
-        boot.timeline.tracks.get_mut(init).created = Some((at, first));
-        boot.init = Some(init);
-    }
 }
 
 /// The console asks for a login: a line of getty's, which is no message of the kernel's.

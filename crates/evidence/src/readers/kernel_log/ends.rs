@@ -21,11 +21,13 @@ const WAIT_MIN: Ns = Ns::from_ms(1000);
 pub(super) fn find(places: &Places<'_>, boot: &mut Placing<'_>) -> Option<EndCandidate> {
     let done = finished(places).or_else(|| login(places)).or_else(|| default_target(places, boot));
     if let Some((at, error, evidence)) = done {
+        let error = error.max(boot.line_error());
         return Some(EndCandidate { rank: EndRank::BootDone, at, error, evidence, track: boot.init });
     }
     let (lines, rest) = of_boot(places, boot);
     if boot.start_of(Phase::Process1).is_some() && !boot.is_start_of_process_1_unknown {
         let (at, error, evidence) = printed_or_waited(&lines, places, boot)?;
+        let error = error.max(boot.line_error());
         return Some(EndCandidate { rank: EndRank::ProcessOneSaid, at, error, evidence, track: boot.init });
     }
     // Nothing tells of an end: the last sign is the last line of the boot.
