@@ -332,12 +332,10 @@ struct Reader<'d> {
 
 /// The first words of Linux's first message, or of one soon after it.
 const BANNER: &[u8] = b"Linux version ";
-
 /// True for the first message of a kernel, or one soon after it.
 fn is_banner(text: &[u8]) -> bool {
     text.starts_with(BANNER) || other_kernels::is_first_message(text)
 }
-
 /// A log whose first stamp is this late or later has lost its beginning.
 const BEGINNING_MAX: Ns = Ns::from_ms(1000);
 

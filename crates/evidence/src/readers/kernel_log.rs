@@ -359,9 +359,7 @@ impl Evidence for Messages<'_> {
             }
         }
         boot.stamp_resolution = log.resolution();
-        if is_pasted(boot) {
-            boot.logger_error = log.logger_resolution();
-        }
+        boot.logger_error = if is_pasted(boot) { log.logger_resolution() } else { Ns::ZERO };
         let clock = boot.clocks.printk.clone();
         let places = Places { log, arrivals: &arrivals, clock: clock.as_ref(), is_imported: is_pasted(boot) };
         messages(file, &places, from.unwrap_or_default(), boot);

@@ -95,7 +95,7 @@ fn without(whole: &Recording, left_out: &[&str]) -> Timeline {
 /// The parts of a recording that have every subset of its evidence.
 fn parts(whole: &Recording) -> Vec<Vec<&'static str>> {
     let has = |name: &&str| whole.names().any(|other| other == *name);
-    let groups: Vec<&[&str]> = LEFT_OUT.into_iter().filter(|group| group.iter().any(|name| has(name))).collect();
+    let groups: Vec<&[&str]> = LEFT_OUT.into_iter().filter(|group| group.iter().any(&has)).collect();
     let subset = |mask: u32| {
         let chosen = groups.iter().enumerate().filter(move |(place, _)| mask & 1 << place != 0);
         chosen.flat_map(|(_, group)| group.iter().copied()).collect()
