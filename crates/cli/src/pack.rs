@@ -5,7 +5,7 @@ use crate::output::{Output, Written};
 use anyhow::{Context, bail};
 use campaigns::{Notes, files};
 use capture::Anonymous;
-use recording::Recording;
+use recording::{Oddity, Recording};
 use std::path::{Path, PathBuf};
 
 /// Make one .tar.zst file of a recording; every command reads it too
@@ -34,9 +34,15 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
             "{bench} is a bench: `bootscope export {bench} --to json -o FILE` makes one file of it, with every boot's figures"
         );
     }
-    campaigns::opened_boot::check_is_recording(&Recording::open(&args.recording)?)?;
+    let recording = Recording::open(&args.recording)?;
+    campaigns::opened_boot::check_is_recording(&recording)?;
+    let ignored = recording.diagnostics.iter().filter(|diagnostic| diagnostic.kind == Oddity::IgnoredEntry);
+    let ignored: Vec<&str> = ignored.map(|diagnostic| diagnostic.detail.as_str()).collect();
+    if !ignored.is_empty() {
+        output.note(&format!("left out links, folders and devices: {}", ignored.join(", ")));
+    }
     if args.anonymous {
-        anonymously(args, &packed, output)?;
+        anonymously(args, &recording, &packed, output)?;
     } else {
         recording::pack(&args.recording, &packed, args.force)?;
     }
@@ -46,10 +52,9 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     Ok(Done::Well)
 }
 
-fn anonymously(args: &Args, packed: &Path, output: &Output) -> anyhow::Result<()> {
+fn anonymously(args: &Args, recording: &Recording, packed: &Path, output: &Output) -> anyhow::Result<()> {
     recording::may_be_written(packed, args.force)?;
-    let Anonymous { recording, left_out, not_learned, identities } =
-        capture::anonymous(&Recording::open(&args.recording)?)?;
+    let Anonymous { recording, left_out, not_learned, identities } = capture::anonymous(recording)?;
     recording.pack(packed, args.force)?;
     let counted: Vec<String> = identities.iter().map(|(kind, count)| format!("{kind}: {count}")).collect();
     if !counted.is_empty() {

@@ -2,7 +2,7 @@
 //! name a program, a device, a command or a file are left out, refused, or taken once the user allows it.
 
 use crate::support::boots::{QUIET, Scratch, kernel, manifest, record, recorded};
-use crate::support::{Ran, bootscope, run, run_with};
+use crate::support::{Ran, bootscope, fixture, imported, run, run_with};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -308,6 +308,22 @@ fn a_linked_journal_is_refused_and_its_target_unchanged() {
         std::fs::write(&own, content).unwrap();
         run(bootscope("bench").arg("--continue").arg(&bench)).exits(2);
         assert_eq!(std::fs::read_to_string(&own).unwrap(), content);
+    }
+}
+
+#[test]
+fn a_link_in_a_recording_is_not_packed_and_named() {
+    let folder = TempDir::new().unwrap();
+    let recording = imported(&fixture("log/linux-6.1-serial.log"), &folder.path().join("a"));
+    let own = folder.path().join("id_ed25519");
+    std::fs::write(&own, "my private key").unwrap();
+    std::os::unix::fs::symlink(&own, recording.join("console.log")).unwrap();
+    for options in [&[][..], &["--anonymous"]] {
+        let packed = folder.path().join("a.tar.zst");
+        let ran = run(bootscope("pack").arg(&recording).args(options).args(["--force", "-o"]).arg(&packed)).exits(0);
+        assert!(ran.stderr.contains("left out links, folders and devices: console.log"), "{}", ran.stderr);
+        let archive = zstd::decode_all(std::fs::File::open(&packed).unwrap()).unwrap();
+        assert!(!archive.windows(14).any(|bytes| bytes == b"my private key"), "{options:?}");
     }
 }
 
