@@ -31,6 +31,7 @@ pub(crate) use sockets::PortEvent;
 pub(crate) use sockets::SocketChange;
 
 use crate::NotThisFormat;
+use crate::input::records_max;
 use crate::input::text::{Line, Lines, number, skip_spaces, whole_number};
 use line::Entry;
 use timeline::{Clock, DiagnosticKind, Diagnostics, Ticks, Timeline};
@@ -78,6 +79,9 @@ pub struct Console<'a> {
     /// Its stamp in the trace: a little later than its printk stamp.
     pub ticks: Ticks,
 }
+
+/// The bytes of memory that an event takes on the timeline, such as the start of a program with a new name.
+const EVENT_COST: usize = 320;
 
 /// A trace that was read once.
 #[derive(Clone, Debug)]
@@ -129,9 +133,19 @@ impl<'a> Trace<'a> {
             declared: None,
             left_out: 0,
         };
+        let most = records_max(bytes.len(), EVENT_COST);
+        let mut beyond = 0;
         for (line, entry) in entries(bytes) {
+            if trace.counts.events == most as u64 && matches!(entry, Entry::Event(_)) {
+                if beyond == 0 {
+                    trace.bytes = &bytes[..line.offset];
+                }
+                beyond += 1;
+                continue;
+            }
             trace.look(line, entry, diagnostics);
         }
+        diagnostics.add(DiagnosticKind::EntriesBeyondBound, file, beyond, None, || file.to_owned());
         Ok(trace)
     }
 

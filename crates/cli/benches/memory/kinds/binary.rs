@@ -72,6 +72,25 @@ pub const KINDS: &[Kind] = &[
         trace_dat(&pages.repeat((bytes / pages.len()).max(1)))
     }),
     imported("trace.dat: smallest records", |bytes| trace_dat(&smallest_records().repeat((bytes / 4096).max(1)))),
+    imported("Perfetto: switches in columns", |bytes| perfetto(bytes, |_| columns(SWITCHES))),
+    imported("Perfetto: empty events", |bytes| perfetto(bytes, |_| message(1, &[0x12, 0].repeat(100_000)))),
+    imported("Perfetto: markers", |bytes| perfetto(bytes, |_| message(1, &[0x12, 4, 0x1a, 2, 0x12, 0].repeat(50_000)))),
+    imported("Perfetto: names", |bytes| {
+        perfetto(bytes, |i| {
+            let name = format!("{i:x}");
+            let mut thread = vec![8];
+            leb128(i, &mut thread);
+            thread.extend(message(2, name.as_bytes()));
+            message(2, &message(2, &thread))
+        })
+    }),
+    imported("Perfetto: compressed", |bytes| {
+        let mut packing = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::none());
+        let packet = message(1, &columns(SWITCHES));
+        packing.write_all(&packet).expect("packs in memory");
+        let packed = packing.finish().expect("packs in memory");
+        perfetto(bytes, |_| message(50, &packed))
+    }),
     imported("TSLOG in memory", |bytes| {
         let image = include_bytes!("../../../../../fuzz/seeds/tslog_image/one-boot");
         image.repeat((bytes / image.len()).max(1))
@@ -232,6 +251,30 @@ fn record(number: u32, body: &[u8], to: &mut Vec<u8>) {
     to.extend([1, 0]);
     to.extend((body.len() as u16 + 8).to_le_bytes());
     to.extend(body);
+}
+
+/// Switches in a packet of columns.
+const SWITCHES: usize = 50_000;
+
+/// A Perfetto trace: a packet with events, and then packets with this content.
+fn perfetto(bytes: usize, mut packet: impl FnMut(u64) -> Vec<u8>) -> Vec<u8> {
+    numbered(message(1, &columns(1)), bytes, |i, to| to.extend(message(1, &packet(i))))
+}
+
+/// A packet's content: switches of a CPU as columns of stamps, states, threads, priorities and indexes of names.
+fn columns(switches: usize) -> Vec<u8> {
+    let names = message(5, b"a");
+    let columns = [1, 2, 3, 4].map(|column| message(column, &vec![1; switches])).concat();
+    message(1, &message(4, &[names, columns, message(6, &vec![0; switches])].concat()))
+}
+
+/// A field of a protobuf message with a length.
+fn message(field: u64, content: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    leb128(field << 3 | 2, &mut bytes);
+    leb128(content.len() as u64, &mut bytes);
+    bytes.extend(content);
+    bytes
 }
 
 /// A real file of version 6, and the position in it of the offset and length of the first CPU's pages.

@@ -144,8 +144,8 @@ impl Found<'_> {
     /// Returns all records that are used, in order of time, and the number of records that are not kept. A record
     /// without a time stays behind the one before it.
     pub(super) fn in_order(&self, attributes: &Attributes) -> (Vec<Record<'_>>, u64) {
-        // A sample without a stack has at least 48 bytes, so this bound keeps all of them.
-        let most = records_max(3 * (self.plain.len() + self.unpacked.len()) / 2, RECORD_COST);
+        // A sample without a stack has at least 48 bytes, so this bound keeps all of them in files of up to 13 MB.
+        let most = records_max(5 * (self.plain.len() + self.unpacked.len()) / 4, RECORD_COST);
         let (mut records, mut last, mut beyond) = (Vec::new(), 0, 0);
         for part in [self.plain, &self.unpacked] {
             let mut bytes = Bytes(part);
