@@ -7,6 +7,7 @@
 
 use crate::head::Head;
 use crate::likely_rows::{Likely, Moved, likely};
+use crate::looks::Test;
 use crate::metrics::{METRICS, Metric, PerMetric, Unit};
 use crate::runs::{Boot, Measured, PhaseTime, counted};
 use crate::samples::{Lengths, parts, phases_of, reached, rows_of, with_zeros};
@@ -15,10 +16,8 @@ use analysis::floor;
 use serde::{Deserialize, Serialize};
 use statistics::describe::{Description, describe, mean, sd};
 use statistics::quantile::{median, median_interval};
-use statistics::rank_sum::RankSum;
-use statistics::signed_rank::SignedRank;
 use statistics::verdict::{Change, Comparison, judge, judge_corrected, judge_parts};
-use statistics::{CONFIDENCE, Interval, dithered, max_t, pairs, sorted};
+use statistics::{Interval, dithered, max_t, pairs, sorted};
 use std::collections::BTreeMap;
 
 /// Statistics and comparisons of a bench's boots.
@@ -140,30 +139,6 @@ fn in_bytes(name: &str) -> bool {
     Metric::named(name).is_some_and(|metric| metric.unit == Unit::Bytes)
 }
 
-/// The minimum number of rounds in which at least one of the comparisons of totals can get a verdict. Fewer are *too few*,
-/// whatever they measure. Returns 1 if there are no comparisons, and for boots that only repeat.
-pub fn rounds_least(comparisons: usize, test: Test) -> u32 {
-    if comparisons == 0 || test == Test::Repeated {
-        return 1;
-    }
-    let min_p = |rounds: u32| {
-        let rounds = rounds as usize;
-        if test == Test::Dithered { RankSum::new(rounds, rounds).p(0) } else { SignedRank::new(rounds).p(0) }
-    };
-    (1..).find(|&rounds| min_p(rounds) * comparisons as f64 <= 1.0 - CONFIDENCE).unwrap_or(u32::MAX)
-}
-
-/// The test by which two variants are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Test {
-    /// Pairs of boots ([`pairs`]).
-    Pairs,
-    /// Deterministic boots, each with another layout ([`dithered`]).
-    Dithered,
-    /// Deterministic boots that only repeat.
-    Repeated,
-}
-
 impl Test {
     /// The test for the boots of this bench.
     pub fn of(head: &Head) -> Test {
@@ -254,7 +229,7 @@ fn against(head: &Head, boots: &[Boot], variant: usize) -> Against {
         // The bound for effects of layout does not bound the host's noise, so such a metric needs pairs.
         let by = if metric.is_of_host() && repeats(head) {
             let (first, second) = in_both(&first, &second);
-            pairs::estimate(&first, &second)
+            pairs::estimate(&first, &second, &head.ask)
         } else {
             compare(head, &first, &second)
         };
@@ -348,7 +323,7 @@ fn repeats(head: &Head) -> bool {
 pub(crate) fn compare(head: &Head, first: &Lengths, second: &Lengths) -> Option<Comparison> {
     if !head.deterministic {
         let (first, second) = in_both(first, second);
-        return pairs::estimate(&first, &second);
+        return pairs::estimate(&first, &second, &head.ask);
     }
     let values = |side: &Lengths| side.values().copied().collect::<Vec<f64>>();
     let (first, second) = (values(first), values(second));
@@ -367,6 +342,7 @@ fn in_both(first: &Lengths, second: &Lengths) -> (Vec<f64>, Vec<f64>) {
 mod tests {
     use super::*;
     use crate::head::Variant;
+    use crate::looks::rounds_least;
     use crate::runs::{Measured, PhaseTime, Plan, Stop};
     use statistics::verdict::{Ask, Basis};
 

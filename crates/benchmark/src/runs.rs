@@ -6,10 +6,12 @@
 //! to stop are checked only between rounds. An interrupted bench resumes after the boots that it has, with the same random
 //! numbers.
 
+use crate::looks::looks;
 use crate::metrics::Values;
 use serde::{Deserialize, Serialize};
 use statistics::quantile::median_interval;
-use statistics::{power, sorted};
+use statistics::verdict::{Ask, Change, Comparison, judge};
+use statistics::{pairs, power, sorted};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use timeline::{Cost, INDIRECT};
@@ -42,6 +44,10 @@ pub struct Stop {
     /// Maximum relative distance of an interval's ends from its estimate, for each variant's median or each ratio. Checked only
     /// from ten rounds on.
     pub width: Option<f64>,
+    /// True to stop as soon as every comparison with the first variant has a verdict. It is checked after the rounds of
+    /// [`crate::looks`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sure: bool,
     /// Maximum time, in ns. A round that has begun is finished.
     pub budget_ns: Option<u64>,
 }
@@ -170,6 +176,8 @@ pub struct Boot {
 pub enum Ended {
     /// All rounds were done.
     Rounds,
+    /// Every comparison with the first variant has a verdict.
+    Sure,
     /// The intervals are as narrow as requested.
     Width,
     /// The time was up.
@@ -210,15 +218,18 @@ const MAX_FAILURES: usize = 3;
 /// Minimum number of rounds before the width is checked: in the first rounds, intervals may be narrow by chance.
 const MIN_ROUNDS_FOR_WIDTH: u32 = 10;
 
-/// Runs the plan from its beginning. The result has all boots that are over, also if an error ended the bench.
+/// Runs a plan from its beginning that does not stop when verdicts are sure. The result has all boots that are over, also if an error ended the bench.
 pub fn run<B: Boots>(plan: &Plan, actions: &mut B) -> Finished<B::Error> {
-    resume(plan, Vec::new(), actions)
+    resume(plan, &Ask::default(), Vec::new(), actions)
 }
 
 /// Runs the rest of the plan after the boots `over`, which an earlier run did and stored. They must [`follow`] the plan.
-pub fn resume<B: Boots>(plan: &Plan, over: Vec<Boot>, actions: &mut B) -> Finished<B::Error> {
+///
+/// `ask` has the requirements of the verdicts, in case the plan stops when they are sure.
+pub fn resume<B: Boots>(plan: &Plan, ask: &Ask, over: Vec<Boot>, actions: &mut B) -> Finished<B::Error> {
     let random = fastrand::Rng::with_seed(plan.seed);
-    let mut bench = Bench { plan, actions, over: over.into_iter(), boots: Vec::new(), random };
+    let looks = if plan.stop.sure { looks(plan.stop.rounds, plan.variants.saturating_sub(1)) } else { Vec::new() };
+    let mut bench = Bench { plan, ask, looks, actions, over: over.into_iter(), boots: Vec::new(), random };
     let (ended, error) = match bench.all() {
         Ok(ended) => (ended, None),
         Err(error) => (Ended::Error, Some(error)),
@@ -261,6 +272,9 @@ fn left_out(plan: &Plan, boots: &[Boot], variant: usize) -> bool {
 
 struct Bench<'a, B: Boots> {
     plan: &'a Plan,
+    ask: &'a Ask,
+    /// The rounds after which verdicts are computed.
+    looks: Vec<u32>,
     actions: &'a mut B,
     /// Boots of an earlier run, which stand in for the first boots of the plan.
     over: std::vec::IntoIter<Boot>,
@@ -345,8 +359,22 @@ impl<B: Boots> Bench<'_, B> {
         if stop.budget_ns.is_some_and(|budget| ns(self.actions.elapsed()) >= budget) {
             return Some(Ended::Budget);
         }
+        if self.looks.contains(&rounds) && self.verdicts_are_sure() {
+            return Some(Ended::Sure);
+        }
         let width = stop.width.filter(|_| rounds >= MIN_ROUNDS_FOR_WIDTH)?;
         intervals_are_narrow(&self.boots, self.plan.variants, width).then_some(Ended::Width)
+    }
+
+    /// True if the totals of every variant are compared with the first one's, and no verdict needs more boots.
+    fn verdicts_are_sure(&self) -> bool {
+        let compared = (1..self.plan.variants).map(|variant| {
+            let (first, second) = paired(&self.boots, 0, variant);
+            pairs::estimate(&first, &second, self.ask)
+        });
+        let Some(mut family) = compared.collect::<Option<Vec<Comparison>>>() else { return false };
+        judge(&mut family, self.ask);
+        !family.iter().any(|comparison| matches!(comparison.change, Change::TooNoisy | Change::TooFew))
     }
 }
 
@@ -498,7 +526,7 @@ mod tests {
             let over = found.boots[..cut].to_vec();
             assert_eq!(follow(&plan, &over), Ok(()), "{cut}");
             let mut simulated = Mock { seconds: cut as u64, ..mock(measure) };
-            assert_eq!(resume(&plan, over, &mut simulated).boots, found.boots, "{cut}");
+            assert_eq!(resume(&plan, &Ask::default(), over, &mut simulated).boots, found.boots, "{cut}");
         }
         // The first variant is never left out.
         let found = run(&plan, &mut mock(|turn| if turn.variant == 0 { failed() } else { reached(5) }));
@@ -521,6 +549,23 @@ mod tests {
     }
 
     #[test]
+    fn it_stops_at_the_first_look_at_which_the_verdict_is_sure() {
+        let mut plan = plan(2, 100);
+        plan.stop.sure = true;
+        let ask = Ask { looks: timeline::number(looks(100, 1).len()), ..Ask::default() };
+        let ended = |measure: fn(&Turn) -> Option<Measured>| {
+            let found = resume(&plan, &ask, Vec::new(), &mut mock(measure));
+            (found.ended, found.boots.len() as u32 / 2 - plan.warm_ups)
+        };
+        let first = looks(100, 1)[0];
+        assert_eq!(ended(|turn| reached(1000 + 500 * turn.variant as i64)), (Ended::Sure, first));
+        assert_eq!(ended(|_| reached(1000)), (Ended::Sure, first), "no difference is a verdict");
+        // The noise is ten times the margin, so no verdict is possible.
+        let (end, rounds) = ended(|turn| reached(1000 + 100 * i64::from(turn.number * 7 % 11)));
+        assert!(end == Ended::Rounds && rounds == 100, "{end:?} {rounds}");
+    }
+
+    #[test]
     fn an_interrupted_bench_resumes_as_if_it_had_not_been_interrupted() {
         let measure = |turn: &Turn| reached(1000 + i64::from(turn.number % 7));
         let mut plan = plan(3, 12);
@@ -531,13 +576,14 @@ mod tests {
             let over = whole.boots[..cut].to_vec();
             assert_eq!(follow(&plan, &over), Ok(()));
             let mut simulated = Mock { seconds: cut as u64, ..mock(measure) };
-            let found = resume(&plan, over, &mut simulated);
+            let found = resume(&plan, &Ask::default(), over, &mut simulated);
             assert_eq!((found.ended, &found.boots), (whole.ended, &whole.boots), "cut at {cut}");
             assert_eq!(simulated.kept, whole.boots[cut..], "none is booted again");
         }
         // The time already used is lost for the budget, but no boot that is over is lost.
         plan.stop.budget_ns = Some(20_000_000_000);
-        let found = resume(&plan, whole.boots[..19].to_vec(), &mut Mock { seconds: 20, ..mock(measure) });
+        let found =
+            resume(&plan, &Ask::default(), whole.boots[..19].to_vec(), &mut Mock { seconds: 20, ..mock(measure) });
         assert_eq!((found.ended, found.boots.len()), (Ended::Budget, 21));
     }
 

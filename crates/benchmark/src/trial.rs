@@ -23,7 +23,7 @@
 pub use crate::remedies::{Cause, Remedy, Saved, Trial, Untried};
 
 use crate::Document;
-use crate::results::{Test, rounds_least};
+use crate::looks::{Test, rounds_least};
 use crate::{Boot, Head};
 use analysis::floor;
 use recording::OutcomeKind;

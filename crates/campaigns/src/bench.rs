@@ -1,5 +1,6 @@
 //! Runs a bench: many boots in random order, each written to the journal as soon as it ends.
 
+mod forecast;
 mod resumed;
 
 use crate::benches::JOURNAL;
@@ -33,6 +34,8 @@ pub struct Request {
     pub warm_ups: Option<u32>,
     /// The relative half width of all intervals at which the bench ends.
     pub until_width: Option<f64>,
+    /// True to end when every verdict is sure.
+    pub until_sure: bool,
     /// The time after which the bench ends.
     pub budget: Option<Duration>,
     /// True if deterministic boots get a dummy argument of another length in each round.
@@ -84,6 +87,11 @@ impl ReadyBench {
         Ok(ReadyBench { folder, head, variants, journal, boots: Vec::new(), continued: Vec::new() })
     }
 
+    /// One sentence with the number of rounds that the bench will need, if the history has the noise of an earlier one.
+    pub fn rounds_needed(&self, db: Option<&Path>) -> Option<String> {
+        forecast::rounds_needed(db, &self.head)
+    }
+
     /// Boots until the plan is done or something ends the bench.
     pub fn boot_all(mut self, keep_recordings: bool, watcher: &mut dyn Watcher) -> FinishedBench {
         let recordings = self.folder.join("boots");
@@ -92,7 +100,7 @@ impl ReadyBench {
         booter.dithered = self.head.dithered;
         booter.view = BootView::named(self.head.up_to.as_deref());
         booter.before = resumed::elapsed(&self.boots);
-        let finished = benchmark::resume(&self.head.plan, self.boots, &mut booter);
+        let finished = benchmark::resume(&self.head.plan, &self.head.ask, self.boots, &mut booter);
         watcher.clear();
         let journaled = self.journal.end(finished.ended).map_err(anyhow::Error::from);
         let document = Document::new(self.head, finished.boots, Some(finished.ended));
@@ -195,7 +203,8 @@ pub fn resume(
 /// Checks the number of rounds. A sweep needs fewer boots for its growth than for its comparisons, so there it is only
 /// a remark.
 fn enough_rounds(request: &Request, head: &Head, notes: &dyn Notes) -> anyhow::Result<()> {
-    let enough = refuse_too_few(head.plan.stop.rounds, head.variants.len() - 1, benchmark::Test::of(head));
+    let comparisons = head.variants.len() - 1;
+    let enough = refuse_too_few(head.plan.stop.rounds, comparisons, benchmark::Test::of(head));
     match enough {
         Err(why) if !request.axes.is_empty() => notes.note(&format!("{why}, so only its growth is known")),
         enough => enough?,
@@ -275,7 +284,7 @@ fn head(request: &Request, foreseen: &[Manifest]) -> anyhow::Result<Head> {
     if variants.iter().any(|v| v.options.guest.deterministic != deterministic) {
         bail!("deterministic boots count instructions, others time: compare either, not one with the other");
     }
-    let open_end = request.until_width.is_some() || request.budget.is_some();
+    let open_end = request.until_sure || request.until_width.is_some() || request.budget.is_some();
     let max_rounds = MAX_BOOTS / u32::try_from(variants.len()).unwrap_or(u32::MAX);
     let rounds = match request.runs {
         Some(runs) if runs > max_rounds => {
@@ -292,7 +301,7 @@ fn head(request: &Request, foreseen: &[Manifest]) -> anyhow::Result<Head> {
     let plan = Plan {
         variants: variants.len(),
         warm_ups: request.warm_ups.unwrap_or(u32::from(!deterministic)),
-        stop: Stop { rounds, width: request.until_width, budget_ns },
+        stop: Stop { rounds, width: request.until_width, sure: request.until_sure, budget_ns },
         seed: request.seed.unwrap_or_else(|| machine::monotonic_ns().unsigned_abs()),
         ..Plan::default()
     };
@@ -302,8 +311,23 @@ fn head(request: &Request, foreseen: &[Manifest]) -> anyhow::Result<Head> {
         head.plan.stop.rounds = head.plan.stop.rounds.max(least).min(max_rounds);
     }
     head.ask.margin = request.margin.unwrap_or(head.ask.margin);
+    if request.until_sure {
+        head.ask.looks = looks(&head)?;
+    }
     head.up_to = request.view.name().map(str::to_owned);
     Ok(head)
+}
+
+/// The number of looks of a bench that ends when its verdicts are sure.
+fn looks(head: &Head) -> anyhow::Result<u32> {
+    let (rounds, others) = (head.plan.stop.rounds, head.variants.len() - 1);
+    if others == 0 {
+        bail!("--until-sure compares variants: give another one with --vary");
+    }
+    match benchmark::looks(rounds, others).len() {
+        0 => bail!("--runs {rounds} is too few to be sure of anything: leave it out, or give more"),
+        looks => Ok(u32::try_from(looks).unwrap_or(u32::MAX)),
+    }
 }
 
 /// A variant, with facts from the manifest that its recordings will have.

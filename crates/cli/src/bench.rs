@@ -42,7 +42,7 @@ pub struct Args {
     #[command(flatten)]
     view: BootViewArgs,
 
-    /// Rounds; with --until-width or --budget the largest number of rounds [default: 10, of deterministic boots 5, more
+    /// Rounds; with --until-sure, --until-width or --budget the largest number of rounds [default: 10, of deterministic boots 5, more
     /// if that number could show nothing; 1000 with those]. A number that is too small to show anything is refused
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "How often")]
     runs: Option<u32>,
@@ -52,6 +52,10 @@ pub struct Args {
     /// Enough when every interval (of the median, or of the ratios) reaches no further than this from its middle
     #[arg(long, value_name = "SHARE", value_parser = amount::percent, help_heading = "How often")]
     until_width: Option<f64>,
+    /// Enough when every comparison with the first variant is decided: faster, slower, or no difference of --margin. The
+    /// error of 5 % holds for all looks together, so a bench may end early and its verdict counts
+    #[arg(long, conflicts_with_all = ["until_width", "sweep", "deterministic"], help_heading = "How often")]
+    until_sure: bool,
     /// Enough after this time, such as 10m; a round that has begun is finished
     #[arg(long, value_name = "TIME", value_parser = crate::amount::duration, help_heading = "How often")]
     budget: Option<Duration>,
@@ -105,7 +109,7 @@ fn defining_options() -> Vec<clap::Id> {
     of_boots.chain(PLAN_OPTIONS.map(clap::Id::from)).collect()
 }
 
-const PLAN_OPTIONS: [&str; 13] = [
+const PLAN_OPTIONS: [&str; 14] = [
     "vary",
     "up_to",
     "model",
@@ -114,6 +118,7 @@ const PLAN_OPTIONS: [&str; 13] = [
     "margin",
     "runs",
     "warm_ups",
+    "until_sure",
     "until_width",
     "budget",
     "no_dither",
@@ -126,6 +131,7 @@ Examples:
   bootscope bench --kernel vmlinuz --runs 20
   bootscope bench --kernel vmlinuz --append quiet --vary append='quiet acpi=off'
   bootscope bench --vary kernel=old.bzImage --vary kernel=new.bzImage
+  bootscope bench --vary kernel=old --vary kernel=new --until-sure
   bootscope bench --kernel vmlinuz --deterministic --vary 'append=acpi=off'
   bootscope bench --kernel vmlinuz --sweep cpus=1,2,4 --sweep memory=256M,1G
   bootscope bench --continue boots/bench-20260131-083000
@@ -162,6 +168,7 @@ fn request(args: &Args, output: &Output) -> anyhow::Result<Request> {
         runs: args.runs,
         warm_ups: args.warm_ups,
         until_width: args.until_width,
+        until_sure: args.until_sure,
         budget: args.budget,
         dithers: !args.no_dither,
         seed: args.seed,
@@ -179,6 +186,9 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         Some(folder) => resume(folder, args.pin.as_deref(), args.boot.trust_recording, &mut watcher, output)?,
         None => begin(request(args, output)?, &mut watcher, output)?,
     };
+    if let Some(needed) = begun.rounds_needed(args.db.as_deref()) {
+        output.note(&needed);
+    }
     let over = begun.boot_all(args.keep_recordings, &mut watcher);
     let concluded = conclude(args, &over.document, output);
     if !args.no_history {
@@ -239,6 +249,6 @@ pub fn show_again(journal: &Path, view: &BootView, top: usize, output: &Output) 
 /// `Done::Well` if every boot reached its end mark and the user did not stop the bench.
 fn done(document: &Document) -> Done {
     let failed = document.boots.iter().any(|boot| boot.measured.total_ns.is_none());
-    let stopped = !matches!(document.ended, Some(Ended::Rounds | Ended::Width | Ended::Budget));
+    let stopped = !matches!(document.ended, Some(Ended::Rounds | Ended::Sure | Ended::Width | Ended::Budget));
     if failed || stopped { Done::Badly } else { Done::Well }
 }

@@ -95,7 +95,7 @@ mod tests {
     const FLOOR: f64 = 0.0017;
 
     /// Differences of a fifth of a per cent matter.
-    const SHARP: Ask = Ask { margin: 0.002, power: 0.9 };
+    const SHARP: Ask = Ask { margin: 0.002, power: 0.9, looks: 1 };
 
     /// Boots of 1.88 G instructions, changed by their layout within the floor.
     fn boots(random: &mut fastrand::Rng, n: usize, factor: f64) -> Vec<f64> {

@@ -20,13 +20,13 @@ use super::power;
 use super::quantile::median;
 use super::signed_rank::SignedRank;
 use super::verdict::{Ask, Basis, Change, Comparison, judge};
-use super::{CONFIDENCE, Interval, sorted};
+use super::{Interval, sorted};
 
 /// Compares the second variant with the first; `first[i]` and `second[i]` are a pair. Returns `None` if there are no pairs.
 ///
 /// The cost is quadratic in the number of pairs. [`forecast`] adds the minimum detectable difference.
 pub fn compare(first: &[f64], second: &[f64], ask: &Ask) -> Option<Comparison> {
-    let mut alone = [estimate(first, second)?];
+    let mut alone = [estimate(first, second, ask)?];
     judge(&mut alone, ask);
     let [comparison] = alone;
     Some(comparison)
@@ -37,12 +37,12 @@ pub fn compare(first: &[f64], second: &[f64], ask: &Ask) -> Option<Comparison> {
 pub fn forecast(comparison: &mut Comparison, first: &[f64], second: &[f64], ask: &Ask) {
     let spread = comparison.ratio.and_then(|ratio| power::spread(first, second, ratio.estimate));
     let Some(spread) = spread else { return };
-    comparison.shown_from = power::shown_from(&spread, first.len(), ask.power);
-    comparison.pairs_for_margin = power::pairs_needed(&spread, ask.margin, ask.power);
+    comparison.shown_from = power::shown_from(&spread, first.len(), ask);
+    comparison.pairs_for_margin = power::pairs_needed(&spread, ask.margin, ask);
 }
 
 /// Like [`compare`], but without the verdict, which [`judge`] gives to several comparisons together.
-pub fn estimate(first: &[f64], second: &[f64]) -> Option<Comparison> {
+pub fn estimate(first: &[f64], second: &[f64], ask: &Ask) -> Option<Comparison> {
     let n = first.len().min(second.len());
     if n == 0 {
         return None;
@@ -52,11 +52,11 @@ pub fn estimate(first: &[f64], second: &[f64]) -> Option<Comparison> {
     let differences = walsh(n, |i, j| ((second[i] - first[i]) + (second[j] - first[j])) / 2.0);
     let ratio = first.iter().all(|&a| a > 0.0).then(|| {
         let ratios = walsh(n, |i, j| (second[i] + second[j]) / (first[i] + first[j]));
-        interval(&ratios, &null)
+        interval(&ratios, &null, ask)
     });
     Some(Comparison {
         basis: Basis::Pairs(n),
-        difference: interval(&differences, &null),
+        difference: interval(&differences, &null, ask),
         ratio,
         p: Some(null.p(against(&differences))),
         p_corrected: None,
@@ -76,8 +76,8 @@ fn walsh(n: usize, function: impl Fn(usize, usize) -> f64) -> Vec<f64> {
     sorted(&all)
 }
 
-fn interval(sorted: &[f64], null: &SignedRank) -> Interval {
-    let (cut, confidence) = null.cut(1.0 - CONFIDENCE);
+fn interval(sorted: &[f64], null: &SignedRank, ask: &Ask) -> Interval {
+    let (cut, confidence) = null.cut(ask.alpha());
     Interval { estimate: median(sorted), low: sorted[cut], high: sorted[sorted.len() - 1 - cut], confidence }
 }
 

@@ -7,7 +7,8 @@
 
 use super::quantile::{median, quantile};
 use super::signed_rank::SignedRank;
-use super::{CONFIDENCE, sorted};
+use super::sorted;
+use super::verdict::Ask;
 
 const SIMULATIONS: usize = 1000;
 /// Maximum number of pairs that is simulated. With more pairs, the difference shrinks with the square root of their number.
@@ -38,9 +39,9 @@ pub fn spread(first: &[f64], second: &[f64], ratio: f64) -> Option<Spread> {
     Some(Spread((0..n).map(|i| (second[i] / ratio - first[i]).abs() / unit * fitted).collect()))
 }
 
-/// The minimum relative difference that `pairs` pairs show with probability `power`. `None` for fewer than six.
-pub fn shown_from(spread: &Spread, pairs: usize, power: f64) -> Option<f64> {
-    simulated(&spread.0, pairs, power)
+/// The minimum relative difference that `pairs` pairs show at one look, with the requested power. `None` for fewer than six.
+pub fn shown_from(spread: &Spread, pairs: usize, ask: &Ask) -> Option<f64> {
+    simulated(&spread.0, pairs, ask)
 }
 
 /// Estimates half the width of the ratio's interval without looking at which variant was faster.
@@ -74,10 +75,10 @@ const FOLDED: f64 = 1.63;
 /// in most cases (by simulation).
 const STANDARD_ERRORS: f64 = 2.35;
 
-/// Simulates the difference that `pairs` pairs show with probability `power`, with distances drawn from `spread`.
-fn simulated(spread: &[f64], pairs: usize, power: f64) -> Option<f64> {
+/// Simulates the difference that `pairs` pairs show with the requested power, with distances drawn from `spread`.
+fn simulated(spread: &[f64], pairs: usize, ask: &Ask) -> Option<f64> {
     let simulated = pairs.min(MAX_SIMULATED);
-    let cut = SignedRank::new(simulated).critical(1.0 - CONFIDENCE)?;
+    let cut = SignedRank::new(simulated).critical(ask.alpha())?;
     let mut random = fastrand::Rng::with_seed(0x7077_6572);
     let mut drawn = vec![0.0; simulated];
     let mut means = Vec::new();
@@ -88,14 +89,14 @@ fn simulated(spread: &[f64], pairs: usize, power: f64) -> Option<f64> {
         })
         .collect();
     just_shown.sort_by(f64::total_cmp);
-    Some(quantile(&just_shown, power) * (simulated as f64 / pairs as f64).sqrt())
+    Some(quantile(&just_shown, ask.power) * (simulated as f64 / pairs as f64).sqrt())
 }
 
-/// Number of pairs that show a relative difference with probability `power`. `None` if a million would not.
-pub fn pairs_needed(spread: &Spread, difference: f64, power: f64) -> Option<usize> {
-    let enough = |pairs| shown_from(spread, pairs, power).is_some_and(|d| d <= difference);
+/// Number of pairs that show a relative difference with the requested power. `None` if a million would not.
+pub fn pairs_needed(spread: &Spread, difference: f64, ask: &Ask) -> Option<usize> {
+    let enough = |pairs| shown_from(spread, pairs, ask).is_some_and(|d| d <= difference);
     if !enough(MAX_SIMULATED) {
-        let ratio = shown_from(spread, MAX_SIMULATED, power)? / difference;
+        let ratio = shown_from(spread, MAX_SIMULATED, ask)? / difference;
         let pairs = (MAX_SIMULATED as f64 * ratio * ratio).ceil();
         #[expect(
             clippy::cast_possible_truncation,
@@ -134,7 +135,7 @@ mod tests {
     fn close_to_the_formula_for_normal_noise() {
         // (1.960 + 1.282) sd / √n, and a little more because ranks lose 4.5 % of the power.
         let formula = (1.96 + 1.2816) * 0.1 / 100.0_f64.sqrt();
-        let found = shown_from(&of(2000, 0.1), 100, 0.9).unwrap();
+        let found = shown_from(&of(2000, 0.1), 100, &Ask::default()).unwrap();
         assert!((found / formula - 1.0).abs() < 0.07, "{found}, formula {formula}");
     }
 
@@ -142,12 +143,15 @@ mod tests {
     fn difference_and_pairs_are_inverse() {
         let spread = of(40, 0.1);
         for pairs in [8, 20, 39, 100] {
-            let difference = shown_from(&spread, pairs, 0.9).unwrap();
-            assert!(pairs_needed(&spread, difference, 0.9).unwrap().abs_diff(pairs) <= 1 + pairs / 8, "{pairs}");
+            let difference = shown_from(&spread, pairs, &Ask::default()).unwrap();
+            assert!(
+                pairs_needed(&spread, difference, &Ask::default()).unwrap().abs_diff(pairs) <= 1 + pairs / 8,
+                "{pairs}"
+            );
         }
-        let far = pairs_needed(&spread, 0.001, 0.9).unwrap();
+        let far = pairs_needed(&spread, 0.001, &Ask::default()).unwrap();
         assert!((50_000..200_000).contains(&far), "{far}");
-        assert_eq!(pairs_needed(&spread, 1e-6, 0.9), None);
+        assert_eq!(pairs_needed(&spread, 1e-6, &Ask::default()), None);
     }
 
     #[test]
@@ -167,8 +171,8 @@ mod tests {
     #[test]
     fn too_few_pairs_have_no_spread() {
         assert_eq!(spread(&[1.0; 5], &[1.0; 5], 1.0), None);
-        assert_eq!(shown_from(&of(10, 0.1), 5, 0.9), None);
-        assert_eq!(shown_from(&spread(&[1.0; 6], &[1.0; 6], 1.0).unwrap(), 6, 0.9), Some(0.0));
+        assert_eq!(shown_from(&of(10, 0.1), 5, &Ask::default()), None);
+        assert_eq!(shown_from(&spread(&[1.0; 6], &[1.0; 6], 1.0).unwrap(), 6, &Ask::default()), Some(0.0));
     }
 
     #[test]

@@ -19,17 +19,35 @@ pub struct Ask {
     pub margin: f64,
     /// Probability with which a difference of the reported minimum is found.
     pub power: f64,
+    /// Number of times at which the verdicts may end the boots. The rate of false alarms is divided among them (Bonferroni), so it
+    /// holds whenever the boots end.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub looks: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it like this")]
+fn is_one(looks: &u32) -> bool {
+    *looks == 1
 }
 
 impl Default for Ask {
     fn default() -> Self {
-        Ask { margin: 0.05, power: 0.9 }
+        Ask { margin: 0.05, power: 0.9, looks: 1 }
     }
 }
 
 impl Ask {
     /// The margin of deterministic boots, which show smaller differences than boots by the clock.
     pub const COUNTED_MARGIN: f64 = 0.01;
+
+    /// The largest p-value that is evidence at one look.
+    pub fn alpha(&self) -> f64 {
+        ALPHA / f64::from(self.looks)
+    }
 
     /// The usual requirements for boots that are, or are not, deterministic.
     pub fn of_boots(deterministic: bool) -> Ask {
@@ -62,7 +80,7 @@ pub struct Comparison {
     pub ratio: Option<Interval>,
     /// Probability of at least so clear a difference by chance. Null if chance is not involved.
     pub p: Option<f64>,
-    /// The same, corrected for all comparisons of the family.
+    /// The same, corrected for all comparisons of the family, and for all looks.
     pub p_corrected: Option<f64>,
     /// The minimum of `p` for this number of runs.
     pub p_least: f64,
@@ -175,12 +193,12 @@ mod both_names {
     }
 }
 
-/// Corrects p-values and sets the verdicts. The comparisons are one family: everything that the user reads together.
+/// Corrects p-values for the family and for the looks, and sets the verdicts. The comparisons are one family: everything that the user reads together.
 pub fn judge(family: &mut [Comparison], ask: &Ask) {
     let p_values: Vec<f64> = family.iter().filter_map(|c| c.p).collect();
     let mut corrected = holm::corrected(&p_values).into_iter();
     for comparison in family.iter_mut().filter(|c| c.p.is_some()) {
-        comparison.p_corrected = corrected.next();
+        comparison.p_corrected = corrected.next().map(|p| (p * f64::from(ask.looks)).min(1.0));
     }
     for comparison in family.iter_mut() {
         comparison.change = match change(comparison, p_values.len(), ask) {
@@ -191,10 +209,10 @@ pub fn judge(family: &mut [Comparison], ask: &Ask) {
 }
 
 /// Sets the verdicts from p-values that are corrected within the family ([`super::max_t`]). Corrects them for the number of
-/// `families` that the user reads together.
+/// `families` that the user reads together, and for the looks.
 pub fn judge_corrected(family: &mut [&mut Comparison], p_values: &[f64], families: usize, ask: &Ask) {
     for (comparison, p) in family.iter_mut().zip(p_values) {
-        comparison.p_corrected = Some((p * families as f64).min(1.0));
+        comparison.p_corrected = Some((p * families as f64 * f64::from(ask.looks)).min(1.0));
         comparison.change = change(comparison, families, ask);
     }
 }
@@ -209,7 +227,7 @@ pub fn judge_parts(family: &mut [&mut Comparison], ask: &Ask) {
 
 fn change(c: &Comparison, family: usize, ask: &Ask) -> Change {
     let is_repeated = matches!(c.basis, Basis::Repeated(_));
-    if !is_repeated && c.p_least * family as f64 > ALPHA {
+    if !is_repeated && c.p_least * family as f64 > ask.alpha() {
         return Change::TooFew;
     }
     match (c.direction(), c.basis) {

@@ -14,7 +14,7 @@ use super::{Budget, Budgets, Kind, Limit, Noise, Observed, Undecided, What};
 use analysis::floor;
 use serde::{Deserialize, Serialize};
 use statistics::quantile::{half_to_the, median, median_interval};
-use statistics::verdict::Comparison;
+use statistics::verdict::{Ask, Comparison};
 use statistics::{CONFIDENCE, Interval, dithered, holm, pairs, sorted};
 use timeline::{Ns, Unit};
 
@@ -419,7 +419,7 @@ fn relative(
         let second: std::collections::BTreeMap<u32, f64> = values.iter().copied().collect();
         let both = baseline.iter().filter_map(|(round, a)| Some((allowed(*a), *second.get(round)?)));
         let (first, second): (Vec<f64>, Vec<f64>) = both.unzip();
-        pairs::estimate(&first, &second)
+        pairs::estimate(&first, &second, &Ask::default())
     } else {
         let first: Vec<f64> = baseline.iter().map(|v| allowed(v.1)).collect();
         dithered::estimate(&first, &values.iter().map(|v| v.1).collect::<Vec<f64>>())

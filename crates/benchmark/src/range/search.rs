@@ -18,6 +18,7 @@
 use analysis::floor;
 use serde::{Deserialize, Serialize};
 use statistics::quantile::median;
+use statistics::verdict::Ask;
 use statistics::{Interval, pairs, sorted};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -172,7 +173,7 @@ impl Search {
             return more;
         }
         let ones = vec![1.0; logs.len()];
-        let compared = pairs::estimate(&ones, &ratios(logs))?;
+        let compared = pairs::estimate(&ones, &ratios(logs), &Ask::default())?;
         let differ = compared.p.is_some_and(|p| p <= ENDS_P);
         match compared.ratio {
             _ if !differ && logs.len() < MAX_PAIRS => more,
@@ -283,7 +284,7 @@ impl Search {
             let all: Vec<f64> = self.pairs.range(range).flat_map(|(_, logs)| logs.iter().copied()).collect();
             // The cost of the interval is quadratic in the number of pairs.
             let logs: Vec<f64> = all.iter().step_by(1 + all.len() / MAX_LEVEL_PAIRS).copied().collect();
-            pairs::estimate(&vec![1.0; logs.len()], &ratios(&logs))?.ratio
+            pairs::estimate(&vec![1.0; logs.len()], &ratios(&logs), &Ask::default())?.ratio
         };
         let (first, last) = (candidates.first().copied(), candidates.last().copied());
         Found {

@@ -5,7 +5,7 @@
 //! rates.
 
 use crate::support::{KINDS, Kind, Random, rate};
-use benchmark::{Boot, Boots, Measured, Plan, Stop, Turn, run};
+use benchmark::{Boot, Boots, Ended, Measured, Plan, Stop, Turn, looks, resume, run};
 use statistics::signed_rank::SignedRank;
 use statistics::verdict::{Ask, Change};
 use statistics::{max_t, pairs, power};
@@ -167,7 +167,7 @@ fn forecast(kind: Kind, pilot: usize, trials: usize) -> f64 {
     let found = rate(trials, || {
         let (a, b) = crate::support::pairs(kind, pilot, 1.0, &mut random);
         let ratio = pairs::compare(&a, &b, &ask).unwrap().ratio.unwrap().estimate;
-        let pairs = power::pairs_needed(&power::spread(&a, &b, ratio).unwrap(), 0.05, ask.power).unwrap();
+        let pairs = power::pairs_needed(&power::spread(&a, &b, ratio).unwrap(), 0.05, &ask).unwrap();
         needed.push(pairs as f64);
         verdict(kind, pairs, 1.05, &mut random) == Change::More
     });
@@ -304,4 +304,53 @@ fn full_false_alarms_when_stopped() {
 #[test]
 fn stopping_early_makes_no_false_alarms() {
     stopped(Kind::Drifting, 0.03, 1.0, SMALL / 4);
+}
+
+/// The verdict of a bench that stops when it is sure, after at most 1000 rounds; and true if it reports any difference.
+fn sure(kind: Kind, ratio: f64, random: &mut Random) -> (Change, bool, usize) {
+    let ask = Ask { looks: looks(1000, 1).len() as u32, ..Ask::default() };
+    let stop = Stop { rounds: 1000, sure: true, ..Stop::default() };
+    let plan = Plan { variants: 2, warm_ups: 0, stop, seed: random.u64(), ..Plan::default() };
+    let host = crate::support::Host::new(kind, 60, random);
+    let finished = resume(&plan, &ask, Vec::new(), &mut Simulated { host, ratio });
+    assert!(matches!(finished.ended, Ended::Sure | Ended::Rounds), "{:?}", finished.ended);
+    let of = |variant| finished.boots.iter().filter(move |b| b.variant == variant);
+    let totals = |variant| of(variant).map(|b| b.measured.total_ns.unwrap() as f64).collect::<Vec<f64>>();
+    let found = pairs::compare(&totals(0), &totals(1), &ask).unwrap();
+    (found.change, found.direction().is_some(), of(0).count())
+}
+
+/// Tests how often a bench that stops when it is sure gives a wrong verdict. A ratio of 1 must not be called a difference,
+/// another one must not be called no difference or the opposite. Prints the number of pairs.
+fn stopped_when_sure(kind: Kind, ratio: f64, trials: usize) {
+    let mut random = Random::with_seed(900);
+    let mut pairs = Vec::new();
+    let wrong = rate(trials, || {
+        let (change, differs, rounds) = sure(kind, ratio, &mut random);
+        pairs.push(rounds as f64);
+        if ratio == 1.0 { differs } else { matches!(change, Change::Less | Change::NoDifference) }
+    });
+    pairs.sort_by(f64::total_cmp);
+    let (median, most) = (pairs[pairs.len() / 2], pairs[pairs.len() * 9 / 10]);
+    println!(
+        "ratio {ratio}, stopped when sure, {kind:?} noise: {:.2} % wrong, {median} pairs in half of the benches, \
+         {most} in nine of ten",
+        wrong * 100.0
+    );
+    assert!(wrong <= 0.05, "{kind:?}, {ratio}: {wrong}");
+}
+
+#[test]
+fn a_bench_that_stops_when_it_is_sure_is_seldom_wrong() {
+    for ratio in [1.0, 1.1] {
+        stopped_when_sure(Kind::Drifting, ratio, SMALL / 10);
+    }
+}
+
+#[test]
+#[ignore = "full simulation"]
+fn full_stopped_when_sure() {
+    for kind in KINDS {
+        [1.0, 1.1, 1.2, 1.5].into_iter().for_each(|ratio| stopped_when_sure(kind, ratio, SMALL));
+    }
 }

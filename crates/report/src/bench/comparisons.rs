@@ -113,7 +113,8 @@ fn unsigned_interval(unit: Unit, low: f64, high: f64) -> String {
 /// The number of boots that a verdict needs.
 fn least(document: &Document) -> String {
     let test = benchmark::Test::of(&document.head);
-    let rounds = benchmark::rounds_least(document.head.variants.len().saturating_sub(1), test);
+    let others = document.head.variants.len().saturating_sub(1);
+    let rounds = benchmark::rounds_least(others * document.head.ask.looks as usize, test);
     format!("at least --runs {rounds} is needed")
 }
 

@@ -111,6 +111,7 @@ fn figures(unit: Unit) -> &'static str {
 fn ended(document: &Document) -> String {
     match document.ended {
         Some(Ended::Rounds) => "all rounds are done".to_owned(),
+        Some(Ended::Sure) => "every verdict is sure".to_owned(),
         Some(Ended::Width) => "enough for intervals as narrow as was asked".to_owned(),
         Some(Ended::Budget) => "then the time was up".to_owned(),
         Some(Ended::Interrupted) => "then it was interrupted".to_owned(),

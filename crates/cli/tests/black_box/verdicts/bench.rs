@@ -255,6 +255,31 @@ fn unbootable_variants_are_refused_before_any_boot() {
     refuses(&["--pin", "9999"], &["--pin 9999"]);
     refuses(&["--vary", "deterministic"], &["deterministic"]);
     refuses(&["--until-width", "5"], &["%"]);
+    refuses(&["--until-sure"], &["--until-sure", "--vary"]);
+    refuses(&["--until-sure", "--deterministic", "--vary", "cpus=1"], &["--until-sure", "--deterministic"]);
+    refuses(&["--until-sure", "--runs", "5", "--vary", "cpus=1"], &["--runs 5 is too few"]);
+}
+
+#[test]
+#[ignore = "25 s: in make test-all"]
+fn a_bench_ends_when_its_verdict_is_sure() {
+    let Some(lab) = lab() else { return };
+    let scratch = Scratch::new();
+    let (into, db) = (scratch.path("bench"), scratch.path("history.db"));
+    let once = |into: &Path| {
+        let flags = ["--until-sure", "--warm-ups", "0", "--vary", "append=delay.vm_mem=300", "--json", "--db"];
+        run(bench(&lab, into, &flags).arg(&db)).exits(0)
+    };
+    let first = once(&into);
+    let document = first.json();
+    assert_eq!((&document["ended"], &document["plan"]["stop"]["sure"]), (&"sure".into(), &true.into()));
+    assert_eq!((&document["ask"]["looks"], &comparison(&document)["total"]["change"]), (&13.into(), &"more".into()));
+    assert!(!first.stderr.contains("rounds, by the noise"), "{}", first.stderr);
+    let second = once(&scratch.path("second"));
+    assert!(second.stderr.contains("rounds, by the noise of bench 1 ("), "{}", second.stderr);
+    // The document is computed again with the looks.
+    let shown = run(bootscope("show").arg("--json").arg(&into)).exits(0).json();
+    assert_eq!(comparison(&shown)["total"], comparison(&document)["total"]);
 }
 
 #[test]

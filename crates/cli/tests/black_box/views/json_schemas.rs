@@ -115,13 +115,15 @@ fn the_page_describes_the_printed_documents() {
     let unseen = schemas.unseen();
     // Fields of a stock kernel, a hang, luck, a nearly equal remedy, a resumed bench, several rounds, sources, ranges,
     // an option that instructions cannot judge, and a variant without a trace. These have their own tests.
-    const ELSEWHERE: [&str; 32] = [
+    const ELSEWHERE: [&str; 34] = [
         "Checked.undecided",
         "Checked.detail",
         "CallsMoved.",
         "DiffLine.",
         "DiffAmount.",
         "Plan.leaves_out",
+        "Stop.sure",
+        "Ask.looks",
         "Against.uncountable",
         "Against.not_comparable",
         "NotComparable.",
