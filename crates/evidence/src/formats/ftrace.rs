@@ -81,7 +81,7 @@ pub struct Console<'a> {
 }
 
 /// The bytes of memory that an event takes on the timeline, such as the start of a program with a new name.
-const EVENT_COST: usize = 320;
+const EVENT_COST: usize = 400;
 
 /// A trace that was read once.
 #[derive(Clone, Debug)]

@@ -5,13 +5,12 @@
 //! (`compact_sched`): stamps as differences, commands by their place in a table, and the thread that a switch stops is the one that the
 //! switch before it started. Packets may be compressed.
 //!
-//! Packets are decoded one by one, and the text is bounded as for `trace.dat`. A file is taken only if its first packets can be decoded and
+//! Packets are decoded one by one, and the text is bounded. A file is taken only if its first packets can be decoded and
 //! one of them has events.
 
 mod compact;
 mod messages;
 
-use crate::formats::trace_dat::text_bytes_max;
 use crate::input::unpacked_bytes_max;
 use flate2::read::ZlibDecoder;
 use hashbrown::HashMap;
@@ -27,9 +26,11 @@ pub(crate) const KIND: &str = "kernel trace (Perfetto)";
 const PACKET: u8 = 0x0a;
 /// A longer packet is not decoded, because an event of two bytes takes more than 100 in memory. Perfetto writes far shorter ones.
 const PACKET_BYTES_MAX: usize = 512 << 10;
-/// The text has at most this number of bytes. If its lines are so out of order that no piece is freed early, it takes
-/// twice that for a while.
-const TEXT_BYTES_MAX: usize = 176 << 20;
+/// The text has at most this number of bytes for each byte of the file, plus [`TEXT_BYTES_SMALL`], and never more than
+/// [`TEXT_BYTES_MAX`]. While it is sorted, it takes twice that.
+const TEXT_RATIO_MAX: usize = 3;
+const TEXT_BYTES_SMALL: usize = 9 << 20;
+const TEXT_BYTES_MAX: usize = 144 << 20;
 /// The memory of the events of a packet stays below half of what an empty file may take.
 const _: () = assert!(PACKET_BYTES_MAX / 2 * size_of::<Event>() <= 32 << 20);
 /// Packets that are looked at to know such a file.
@@ -57,29 +58,11 @@ pub(crate) fn recognise(bytes: &[u8]) -> bool {
     packets.any(|packet| packet.ftrace_events.is_some() || packet.compressed_packets.is_some())
 }
 
-/// The bytes of a piece of the text.
-const PIECE_BYTES: usize = 256 << 10;
-
-/// A line of the text.
-struct Place {
-    at_ns: u64,
-    piece: u32,
-    offset: u32,
-}
-
-/// A piece of the text, and the number of its lines that are not yet in the sorted text.
-#[derive(Default)]
-struct Piece {
-    text: String,
-    lines_left: u32,
-}
-
 /// The lines of a trace, in the order of the file.
 struct Text {
-    /// Each is freed when its last line is in the sorted text, which needs as much memory.
-    pieces: Vec<Piece>,
-    lines: Vec<Place>,
-    bytes: usize,
+    out: String,
+    /// The time of each line in ns, and its place.
+    lines: Vec<(u64, u32)>,
     most: usize,
     /// The names of threads.
     names: HashMap<i32, String>,
@@ -92,10 +75,9 @@ struct Text {
 /// Returns the events as the text that the kernel would print, in order of time; empty without events.
 pub fn text(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Vec<u8> {
     let mut text = Text {
-        pieces: Vec::new(),
+        out: String::new(),
         lines: Vec::new(),
-        bytes: 0,
-        most: text_bytes_max(bytes.len()).min(TEXT_BYTES_MAX),
+        most: (bytes.len().saturating_mul(TEXT_RATIO_MAX) + TEXT_BYTES_SMALL).min(TEXT_BYTES_MAX),
         names: HashMap::new(),
         running: HashMap::new(),
         beyond: 0,
@@ -141,24 +123,17 @@ impl Text {
     }
 
     fn line(&mut self, at: u64, write: impl FnOnce(&mut String)) {
-        if self.bytes > self.most {
+        if self.out.len() > self.most {
             self.beyond += 1;
             return;
         }
-        if self.pieces.last().is_none_or(|piece| piece.text.len() >= PIECE_BYTES) {
-            self.pieces.push(Piece::default());
-        }
-        let number = timeline::number(self.pieces.len() - 1);
-        let Some(piece) = self.pieces.last_mut() else { return };
-        let start = piece.text.len();
-        write(&mut piece.text);
+        let start = self.out.len();
+        write(&mut self.out);
         // A name may have line ends of its own.
-        let end = piece.text[start..].find('\n').map_or(piece.text.len(), |end| start + end);
-        piece.text.truncate(end);
-        piece.text.push('\n');
-        piece.lines_left += 1;
-        self.bytes += piece.text.len() - start;
-        self.lines.push(Place { at_ns: at, piece: number, offset: timeline::number(start) });
+        let end = self.out[start..].find('\n').map_or(self.out.len(), |end| start + end);
+        self.out.truncate(end);
+        self.out.push('\n');
+        self.lines.push((at, timeline::number(start)));
     }
 
     /// A line of an event of that thread.
@@ -215,17 +190,12 @@ impl Text {
             return Vec::new();
         }
         // All places differ, so the order is that of a stable sort, which would need memory.
-        self.lines.sort_unstable_by_key(|line| (line.at_ns, line.piece, line.offset));
+        self.lines.sort_unstable();
         let mut out = b"# tracer: nop\n#\n".to_vec();
-        out.reserve(self.bytes);
-        for place in self.lines {
-            let piece = &mut self.pieces[place.piece as usize];
-            let line = &piece.text.as_bytes()[place.offset as usize..];
+        out.reserve(self.out.len());
+        for (_, start) in self.lines {
+            let line = &self.out.as_bytes()[start as usize..];
             out.extend(memchr::memchr(b'\n', line).map_or(line, |end| &line[..=end]));
-            piece.lines_left -= 1;
-            if piece.lines_left == 0 {
-                piece.text = String::new();
-            }
         }
         out
     }

@@ -21,7 +21,7 @@ use timeline::{Diagnostics, Ns};
 /// The format's name in diagnostics.
 pub(crate) const NAME: &str = "uftrace";
 /// The bytes that an entered function takes on the timeline, and those of a new name. A function's exit takes none.
-pub(crate) const ENTRY_COST: usize = 140;
+pub(crate) const ENTRY_COST: usize = 190;
 pub(crate) const NAME_COST: usize = 120;
 
 /// Returns the time of each entry and exit in a thread's file. Bytes that are not a record are counted.

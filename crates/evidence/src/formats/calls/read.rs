@@ -10,7 +10,7 @@ use plugin_formats::{Broken, Bytes};
 use timeline::{DiagnosticKind, Diagnostics};
 
 /// Memory of one record, in bytes, with everything derived from it.
-const RECORD_COST: usize = 20;
+const RECORD_COST: usize = 28;
 
 /// Reads the file. `place` names the file. Cut or malformed parts are counted in `diagnostics`, and everything else is
 /// returned. Without a valid header, the result is empty.
