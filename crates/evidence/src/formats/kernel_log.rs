@@ -23,6 +23,7 @@ mod loader_stamp;
 mod mail;
 mod own_stamp;
 mod prefix;
+mod resolution;
 mod sorted;
 mod stamp;
 mod vendor;
@@ -37,7 +38,8 @@ pub(crate) use clean::{Cleaner, is_unclean};
 use std::ops::Range;
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
-pub(crate) use host_stamp::{DMESG_T, GRABSERIAL, Loggers, after_date, date_of};
+use host_stamp::{DMESG_T, WHOLE_SECONDS};
+pub(crate) use host_stamp::{GRABSERIAL, Loggers, after_date, date_of};
 pub(crate) use kmsg::{escape, record as kmsg_record};
 pub use loader_stamp::LoaderStamp;
 pub(crate) use loader_stamp::LoaderStamps;
@@ -148,30 +150,6 @@ pub struct KernelLog {
 }
 
 impl KernelLog {
-    /// The resolution of the kernel's stamps: the seconds that `dmesg -T` prints, or the ticks of an old clock. Other stamps
-    /// have microseconds.
-    pub(crate) fn resolution(&self) -> Ns {
-        const SECOND: Ns = Ns::from_ms(1000);
-        /// The usual lengths of a tick, the longest first.
-        const TICKS: [Ns; 3] = [Ns::from_ms(10), Ns::from_ms(4), Ns::from_ms(1)];
-        const MIN_STAMPS: usize = 20;
-        if self.logger == Some(DMESG_T) {
-            return SECOND;
-        }
-        let stamps = || self.lines.iter().filter_map(|line| line.stamp).filter(|stamp| *stamp > Ns::ZERO);
-        let is_enough = stamps().take(MIN_STAMPS).count() == MIN_STAMPS;
-        let is_multiple = |tick: &Ns| stamps().all(|stamp| stamp.0 % tick.0 == 0);
-        [SECOND].into_iter().chain(TICKS).find(|tick| is_enough && is_multiple(tick)).unwrap_or(Ns::from_us(1))
-    }
-
-    /// The resolution of the stamps that a logger put before lines: whole seconds, or milliseconds or less.
-    pub(crate) fn logger_resolution(&self) -> Ns {
-        const SECOND: Ns = Ns::from_ms(1000);
-        let stamps = || self.lines.iter().filter_map(|line| line.host_stamp);
-        let is_later = stamps().any(|stamp| stamp > Ns::ZERO);
-        if is_later && stamps().all(|stamp| stamp.0 % SECOND.0 == 0) { SECOND } else { Ns::ZERO }
-    }
-
     /// Reads a file of `/dev/kmsg` records, if its first line that is not a comment is one; any
     /// other text as lines of a console or of dmesg.
     ///
@@ -187,11 +165,7 @@ impl KernelLog {
     ///
     /// # Errors
     /// As [`KernelLog::read`].
-    pub(crate) fn read_line(
-        file: &str,
-        bytes: &[u8],
-        diagnostics: &mut Diagnostics,
-    ) -> Result<KernelLog, NotThisFormat> {
+    pub fn read_line(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Result<KernelLog, NotThisFormat> {
         let mut reader = Reader::read(file, bytes, diagnostics)?;
         damage::unstamp(file, &mut reader.log, reader.diagnostics);
         reader.note_steps_back();
@@ -215,7 +189,7 @@ impl KernelLog {
     ///
     /// # Errors
     /// As [`KernelLog::read`].
-    pub(crate) fn read_boot(
+    pub fn read_boot(
         file: &str,
         bytes: &[u8],
         boot: Option<i32>,
@@ -332,10 +306,12 @@ struct Reader<'d> {
 
 /// The first words of Linux's first message, or of one soon after it.
 const BANNER: &[u8] = b"Linux version ";
+
 /// True for the first message of a kernel, or one soon after it.
 fn is_banner(text: &[u8]) -> bool {
     text.starts_with(BANNER) || other_kernels::is_first_message(text)
 }
+
 /// A log whose first stamp is this late or later has lost its beginning.
 const BEGINNING_MAX: Ns = Ns::from_ms(1000);
 
@@ -402,7 +378,7 @@ impl<'d> Reader<'d> {
         self.loader_stamps = LoaderStamps::detect(bytes, &loggers);
         let mut cleaner = Cleaner::default();
         let quoted = mail::is_quoted(bytes);
-        let mut wrap = mail::Wrap::default();
+        let (mut wrap, mut has_banner) = (mail::Wrap::default(), false);
         let mut lines = Lines::new(bytes);
         while let Some(line) = lines.next() {
             if self.is_full(line, &lines) {
@@ -430,7 +406,7 @@ impl<'d> Reader<'d> {
                 continue;
             }
             let is_own = loggers.is_own();
-            let dmesg = [Some(host_stamp::DMESG_T), Some(host_stamp::DMESG_H)];
+            let dmesg = [Some(DMESG_T), Some(host_stamp::DMESG_H), Some(WHOLE_SECONDS)];
             let wall_clock = host_stamp.take_if(|_| is_own || dmesg.contains(&self.log.logger));
             if wrap.goes_on(text) && host_stamp.is_none() && wall_clock.is_none() {
                 self.log.go_on(text.trim_ascii());
@@ -442,9 +418,15 @@ impl<'d> Reader<'d> {
             self.is_sorted |= restored.is_some();
             let text = restored.as_deref().unwrap_or(text);
             let first = self.log.lines.len();
-            // A wall clock goes on from boot to boot.
-            if wall_clock.is_some_and(|stamp| is_banner(text) && (!is_own || self.begins_a_boot(stamp))) {
-                self.banners.push(first);
+            if is_banner(text) {
+                let begins = match wall_clock {
+                    Some(stamp) if is_own || self.log.logger == Some(WHOLE_SECONDS) => self.begins_a_boot(text, stamp),
+                    // A wall clock goes on from boot to boot.
+                    Some(_) => true,
+                    // What a system that stamps its lines prints without a stamp begins another boot when it comes again.
+                    None => is_own && std::mem::replace(&mut has_banner, true),
+                };
+                self.banners.extend(begins.then_some(first));
             }
             self.messages(text, host_stamp, line.offset as u64, line.number);
             // These stamps are the system's own.
@@ -459,9 +441,13 @@ impl<'d> Reader<'d> {
 
     /// True if a banner with this stamp is a kernel's own: its clock has just begun. A banner that a program writes to
     /// /dev/kmsg has a later stamp than the line before it.
-    fn begins_a_boot(&self, stamp: Ns) -> bool {
+    fn begins_a_boot(&self, text: &[u8], stamp: Ns) -> bool {
         let before = self.log.lines.iter().rev().find_map(|line| line.stamp);
-        before.is_none_or(|before| stamp <= BEGINNING_MAX && stamp <= before)
+        // Several of a boot's first lines may be such words, each other ones: no time passes between them.
+        let since = self.banners.last().map_or(&[][..], |banner| &self.log.lines[*banner..]);
+        let is_other = since.first().is_some_and(|line| self.log.text(line).as_bytes().get(..8) != text.get(..8));
+        let is_same = is_other && since.iter().all(|line| line.stamp.is_none_or(|other| other <= stamp));
+        before.is_none_or(|before| stamp <= BEGINNING_MAX && stamp <= before) && !is_same
     }
 
     /// The message that a line begins with, and those that were printed into it.
@@ -483,7 +469,7 @@ impl<'d> Reader<'d> {
             };
             if prefix.stamped {
                 self.first_stamp.get_or_insert(prefix.stamp.unwrap_or_default());
-                if is_banner(own) && self.begins_a_boot(prefix.stamp.unwrap_or_default()) {
+                if is_banner(own) && self.begins_a_boot(own, prefix.stamp.unwrap_or_default()) {
                     self.banners.push(self.log.lines.len());
                 }
             }

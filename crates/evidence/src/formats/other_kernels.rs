@@ -54,8 +54,7 @@ const SYSTEMS: [Words; 13] = [
         release: "FreeBSD ",
         process_1: &[("start_init: trying ", ""), ("Trying to mount root from ", "")],
         clock_zero: Ns::from_ms(1000),
-        without_times: "FreeBSD's messages without times, or with whole seconds alone: set kern.msgbuf_show_timestamp=2 in \
-                        /boot/loader.conf, stamp each line of the console (`grabserial -t`), or build the kernel with TSLOG",
+        without_times: "FreeBSD's messages without times: set kern.msgbuf_show_timestamp=2 in /boot/loader.conf, stamp each line of the console (`grabserial -t`), or build the kernel with TSLOG",
         ..PLAIN
     },
     Words {
@@ -160,7 +159,10 @@ pub(crate) fn without_times(text: &str) -> Option<&'static str> {
 }
 
 fn of(text: &str) -> Option<&'static Words> {
-    SYSTEMS.iter().find(|system| system.says.iter().any(|words| text.contains(words)))
+    // The number of the build is in no other line with a release: `NetBSD 9.0 (GENERIC) #0: …`.
+    let is_banner = |system: &&Words| text.contains(" #") && release_of(system, text).is_some();
+    let says = SYSTEMS.iter().find(|system| system.says.iter().any(|words| text.contains(words)));
+    says.or_else(|| SYSTEMS.iter().find(is_banner))
 }
 
 /// The release that a kernel of this system prints: `NetBSD 9.0 (GENERIC) #0: …`.
@@ -178,8 +180,15 @@ fn release_of(system: &Words, text: &str) -> Option<String> {
 
 /// True for the first words of a kernel of this kind: a log that has them again holds another boot.
 pub(crate) fn is_first_message(text: &[u8]) -> bool {
-    const WORDS: [&[u8]; 4] =
-        [b"Copyright (c) 1996, 1997, 1998, 1999, 2000", b"---<<BOOT>>---", b"Copyright (c) 1992-", b"SunOS Release 5."];
+    const WORDS: [&[u8]; 7] = [
+        b"Copyright (c) 1996, 1997, 1998, 1999, 2000",
+        b"---<<BOOT>>---",
+        b"Copyright (c) 1992-",
+        b"SunOS Release 5.",
+        b"boot: ESP-IDF ",
+        b"*** Booting Zephyr OS ",
+        b"*** BOOTING ZEPHYR OS ",
+    ];
     WORDS.iter().any(|words| text.starts_with(words))
 }
 
@@ -193,6 +202,9 @@ mod tests {
         assert_eq!((system(line), clock_zero(line)), (Some(Os::NetBsd), Some(Ns::from_ms(1000))));
         assert_eq!(release(&Os::NetBsd, "NetBSD 9.0 (GENERIC) #0: x").as_deref(), Some("9.0"));
         assert_eq!(release(&Os::NetBsd, "NetBSD is there"), None);
+        let openbsd = Some(Os::Other("OpenBSD".to_owned()));
+        assert_eq!(system("OpenBSD 7.4 (GENERIC.MP) #1397: Tue Oct 10 09:02:37 MDT 2023"), openbsd);
+        assert_eq!(system("OpenBSD 7.4 is out"), None);
         assert_eq!(system("Linux version 6.1.0"), None);
         assert!(starts_process_1("root file system type: ffs"));
         assert!(starts_process_1("root on sd0a (1a2b.a) swap on sd0b dump on sd0b"));

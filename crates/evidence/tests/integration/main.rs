@@ -15,6 +15,7 @@ mod hostile_imports;
 mod imports;
 mod journal_forms;
 mod logs;
+mod other_systems;
 mod pasted;
 mod perf_data;
 mod perfetto;

@@ -9,6 +9,7 @@
 //! 1700000000.123456 text                 ts %.s
 //! [2026-11-21 10:11:12.123] text         minicom, tio
 //! [Sat Nov 21 07:17:05 2026] text        dmesg -T; conserver without a blank, Tera Term with a fraction
+//! [12] text                              FreeBSD, whole seconds since the boot
 //! [Nov21 07:17] text                     dmesg -H, and since the line before: [  +0.000123] text
 //! I (31) boot: text                      the system's own ([`super::own_stamp`])
 //! ```
@@ -19,9 +20,10 @@
 use super::own_stamp::{esp_idf, fuchsia, logcat, zephyr};
 use super::stamp;
 use crate::formats::android_events::event;
+use crate::formats::other_kernels;
 use crate::formats::read_stamp::{Read, daily, date, month_and_day};
-use crate::input::text::{Lines, number, seconds, skip_spaces, word};
-use timeline::Ns;
+use crate::input::text::{Lines, lossy_start, number, seconds, skip_spaces, word};
+use timeline::{Ns, Os};
 
 type Strip = fn(&[u8]) -> Option<(Read, &[u8])>;
 
@@ -34,6 +36,9 @@ pub(crate) const DMESG_T: &str = "dmesg -T";
 /// The form of `dmesg -H`.
 pub(crate) const DMESG_H: &str = "dmesg -H";
 
+/// The form of FreeBSD's `kern.msgbuf_show_timestamp=1`: whole seconds since the boot.
+pub(crate) const WHOLE_SECONDS: &str = "FreeBSD's whole seconds";
+
 /// Android's log, which is stamped by the wall clock.
 const LOGCAT: &str = "Android's logcat";
 
@@ -41,7 +46,7 @@ const LOGCAT: &str = "Android's logcat";
 const OWN: [(&str, Strip); 4] = [("ESP-IDF", esp_idf), ("Zephyr", zephyr), ("Fuchsia", fuchsia), (LOGCAT, logcat)];
 
 /// The forms, by name. The first of those that fit equally many lines is taken.
-const FORMS: [(&str, Strip); 14] = [
+const FORMS: [(&str, Strip); 15] = [
     OWN[0],
     OWN[1],
     OWN[2],
@@ -51,6 +56,7 @@ const FORMS: [(&str, Strip); 14] = [
     ("conserver or Tera Term", dated),
     (DMESG_T, dmesg_t),
     (DMESG_H, dmesg_h),
+    (WHOLE_SECONDS, whole_seconds),
     ("syslog or ts", syslog),
     ("date and time", date_and_time),
     ("ts with a time of day", time_and_space),
@@ -98,6 +104,9 @@ impl Loggers {
         // The events of Android's boot have a better clock: the wall clock before them is set meanwhile.
         let is_form =
             |i: &usize| is_form(i) && !(FORMS[*i].0 == LOGCAT && first().any(|line| event(line.bytes).is_some()));
+        // A number in brackets may be anything, unless another line says that this is FreeBSD.
+        let says_freebsd = || first().any(|line| is_freebsd(line.bytes));
+        let is_form = |i: &usize| is_form(i) && (FORMS[*i].0 != WHOLE_SECONDS || says_freebsd());
         let form = (0..FORMS.len()).rev().filter(is_form).max_by_key(|&i| fits[i]).map(|i| FORMS[i]);
         let is_since_last = form.is_some_and(|(name, strip)| {
             let stamps = first().filter_map(|line| Some(strip(line.bytes)?.0.ns));
@@ -113,7 +122,7 @@ impl Loggers {
 
     /// True for a line that only such a system prints.
     pub(crate) fn is_own_line(line: &[u8]) -> bool {
-        OWN.iter().any(|(_, strip)| strip(uncoloured(line)).is_some())
+        OWN.iter().any(|(_, strip)| strip(uncoloured(line)).is_some()) || is_freebsd(line)
     }
 
     fn is(&self, form: &str) -> bool {
@@ -265,6 +274,19 @@ fn dmesg_h(line: &[u8]) -> Option<(Read, &[u8])> {
     let spelt = [month, format!(" {day} ").as_bytes(), time, b":00"].concat();
     let (read, _) = month_and_day(&spelt)?;
     Some((read, rest.strip_prefix(b"] ")?))
+}
+
+/// `[12] text`
+fn whole_seconds(line: &[u8]) -> Option<(Read, &[u8])> {
+    let (seconds, rest) = number(line.strip_prefix(b"[")?)?;
+    let ns = i64::try_from(seconds.checked_mul(1_000_000_000)?).ok()?;
+    Some((Read::plain(ns), rest.strip_prefix(b"] ")?))
+}
+
+/// True for a line in that form by which FreeBSD is known.
+fn is_freebsd(line: &[u8]) -> bool {
+    let text = whole_seconds(line).map(|(_, text)| lossy_start(text));
+    text.is_some_and(|text| other_kernels::system(&text) == Some(Os::FreeBsd))
 }
 
 fn syslog(line: &[u8]) -> Option<(Read, &[u8])> {

@@ -112,7 +112,7 @@ impl Reader<'_> {
                 }
                 _ => match record(text).filter(|_| line.whole) {
                     Some(record) => {
-                        let is_banner = is_banner(record.text) && self.begins_a_boot(Ns(record.ns));
+                        let is_banner = is_banner(record.text) && self.begins_a_boot(record.text, Ns(record.ns));
                         if is_banner {
                             self.banners.push(self.log.lines.len());
                             // Each boot numbers its records anew.
