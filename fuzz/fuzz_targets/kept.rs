@@ -96,7 +96,7 @@ fn lake(notes: &[Vec<u8>]) {
 
 /// A bench of two variants.
 fn bench() -> Value {
-    let stop = Stop { rounds: 3, width: None, budget_ns: None };
+    let stop = Stop { rounds: 3, ..Stop::default() };
     let plan = Plan { leaves_out: false, leaves_out_first: false, variants: 2, warm_ups: 0, stop, seed: 1 };
     let boot = |number: u32| {
         let measured = Measured { total_ns: Some(1_000_000 + i64::from(number)), ..Measured::default() };
