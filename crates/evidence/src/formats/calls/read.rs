@@ -10,7 +10,7 @@ use plugin_formats::{Broken, Bytes};
 use timeline::{DiagnosticKind, Diagnostics};
 
 /// Memory of one record, in bytes, with everything derived from it.
-const RECORD_COST: usize = 28;
+const RECORD_COST: usize = 20;
 
 /// Reads the file. `place` names the file. Cut or malformed parts are counted in `diagnostics`, and everything else is
 /// returned. Without a valid header, the result is empty.
@@ -19,8 +19,8 @@ pub fn read(place: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Calls {
     if !header(bytes, place, &mut calls, diagnostics) {
         return calls;
     }
-    // In a real boot, one byte of the file becomes seven in memory, more than with a log.
-    let records_max = records_max(7 * bytes.len() / 4, RECORD_COST);
+    // In a real boot, one byte of the file becomes eight in memory, twice as many as with a log.
+    let records_max = records_max(2 * bytes.len(), RECORD_COST);
     let nodes_max = (bytes.len() / NODE_BYTES_LEAST).min(records_max);
     let mut reader = Reader { calls, nodes_max, records: 0, records_max, defined: Vec::new(), counts: Vec::new() };
     let mut beyond = 0;
