@@ -4,7 +4,7 @@
 //! A sample stands for its period: the amount of its event since the sample before it. Events count different things,
 //! so nothing here adds up samples of two events.
 
-use crate::{NameId, Ns, SPAN_NAMES_MAX};
+use crate::{NameId, Names, Ns, SPAN_NAMES_MAX};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -133,7 +133,7 @@ impl Sampled {
     fn bound_names(&mut self, stack: &mut Arc<[SampledFrame]>) {
         for i in 0..stack.len() {
             let name = stack[i].name;
-            if self.names.contains(&name) {
+            if name == NameId::OTHERS || self.names.contains(&name) {
                 continue;
             }
             if self.names.len() < SPAN_NAMES_MAX {
@@ -143,6 +143,19 @@ impl Sampled {
             self.renamed += 1;
             if let Some(stack) = Arc::get_mut(stack) {
                 stack[i].name = NameId::OTHERS;
+            }
+        }
+    }
+
+    /// The number of a name in a stack. A new one beyond [`SPAN_NAMES_MAX`] is not kept, and gets the common one.
+    pub fn intern(&mut self, name: &str, names: &mut Names) -> NameId {
+        let has_room = self.names.len() < SPAN_NAMES_MAX;
+        match names.find(name) {
+            Some(id) if has_room || self.names.contains(&id) => id,
+            None if has_room => names.intern(name),
+            _ => {
+                self.renamed += 1;
+                NameId::OTHERS
             }
         }
     }
@@ -334,7 +347,6 @@ fn programs<'t>(tracks: impl Iterator<Item = &'t SampledTrack>) -> Vec<SampledTr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Names;
 
     fn taken(names: &mut Names, event: &str, at: i64, period: Option<u64>, stack: &str) -> Sample {
         let mut frame = |name| SampledFrame { address: 1, name: names.intern(name), is_named: true };

@@ -124,7 +124,8 @@ impl PerfData {
         for sample in std::mem::take(&mut self.samples) {
             let mut stack = Vec::with_capacity(sample.stack.len());
             for (depth, frame) in sample.stack.iter().enumerate().rev() {
-                stack.push(self.frame(*frame, depth, symbols, names));
+                let (name, is_named) = self.function(*frame, depth, symbols);
+                stack.push(SampledFrame { address: frame.address, name: sampled.intern(&name, names), is_named });
             }
             let thread = SampledThread { name: names.intern(self.threads.name(sample.name)), tid: sample.tid };
             let event = names.intern(self.events.get(sample.event).map_or("", String::as_str));
@@ -141,14 +142,14 @@ impl PerfData {
         sampled
     }
 
-    fn frame(&self, frame: Frame, depth: usize, symbols: &Symbols, names: &mut Names) -> SampledFrame {
+    /// The name of an entry's function, and true if a symbol names it.
+    fn function(&self, frame: Frame, depth: usize, symbols: &Symbols) -> (String, bool) {
         // The return address of a call at a function's end is the next function's first byte.
         let address = frame.address - u64::from(depth > 0 && frame.address > 0);
         let function = symbols.find(address).map(|place| place.name.to_owned());
         let is_named = function.is_some();
         let mapped = || frame.file.map(|file| format!("[{}]", self.threads.file(file)));
-        let name = function.or_else(mapped).unwrap_or_else(|| format!("{:#x}", frame.address));
-        SampledFrame { address: frame.address, name: names.intern(&name), is_named }
+        (function.or_else(mapped).unwrap_or_else(|| format!("{:#x}", frame.address)), is_named)
     }
 }
 

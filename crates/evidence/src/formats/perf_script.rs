@@ -187,7 +187,7 @@ impl<'a> Samples<'a> {
                 let by_symbols = || symbols.find(address).map(|place| place.name.to_owned());
                 let name = frame.function.map(|name| plain_name(name).into_owned()).or_else(by_symbols);
                 let is_named = name.is_some();
-                let name = names.intern(&name.unwrap_or_else(|| format!("{:#x}", frame.address)));
+                let name = sampled.intern(&name.unwrap_or_else(|| format!("{:#x}", frame.address)), names);
                 stack.push(SampledFrame { address: frame.address, name, is_named });
             }
             let (event, is_user) = mode(sample.event);
