@@ -3,8 +3,8 @@
 //!
 //! It generates inputs of 1, 8 and 64 MB for each kind, as dense as the format allows: shortest lines, empty names, all
 //! names different, calls that never return. One child process imports an input, others show it and make a page of it.
-//! The table has the peak of each child, as the kernel reports it after its end. The exit status is 1 if a row exceeds
-//! the limit.
+//! The table has the peak of each child, as the kernel reports it after its end. A second table has the largest peak of
+//! each format, for SECURITY.md. The exit status is 1 if a row exceeds the limit.
 //!
 //! `cargo bench -p bootscope --bench memory -- [--mb N]… [--views] [NAME]…`: only these sizes, also the other views,
 //! only kinds whose name contains one of these words.
@@ -14,6 +14,7 @@
 mod kinds;
 
 use kinds::{Kind, LOG, MANIFEST};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
@@ -57,13 +58,31 @@ fn main() -> ExitCode {
     };
     let work = tempfile::Builder::new().prefix("memory").tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     println!("| input | MB | command | peak MB | of the rule | output MB | s |\n|---|---|---|---|---|---|---|");
-    let mut is_kept = true;
+    let (mut is_kept, mut peaks) = (true, Peaks::new());
     for kind in kinds::all().filter(|kind| names.is_empty() || names.iter().any(|name| kind.name.contains(&**name))) {
         for &mb in &sizes {
-            is_kept &= measure(kind, mb, views, work.path());
+            is_kept &= measure(kind, mb, views, work.path(), &mut peaks);
         }
     }
+    print_peaks(&sizes, &peaks);
     if is_kept { ExitCode::SUCCESS } else { ExitCode::from(1) }
+}
+
+/// The largest peak of a format at each size, in MB, and true if it keeps the limit.
+type Peaks = BTreeMap<&'static str, BTreeMap<usize, (f64, bool)>>;
+
+fn print_peaks(sizes: &[usize], peaks: &Peaks) {
+    let cells = |cell: &dyn Fn(usize) -> String| sizes.iter().map(|&mb| cell(mb)).collect::<Vec<String>>().join(" | ");
+    println!("\n| largest peak in MB, input of | {} |", cells(&|mb| format!("{mb} MB")));
+    println!("|---|{}", "---|".repeat(sizes.len()));
+    for (format, of_sizes) in peaks {
+        let cell = |mb| match of_sizes.get(&mb) {
+            Some((peak, true)) => format!("{peak:.0}"),
+            Some((peak, false)) => format!("**{peak:.0}**"),
+            None => String::new(),
+        };
+        println!("| {format} | {} |", cells(&cell));
+    }
 }
 
 /// The sizes in MB, the words for names, and true if all views are requested.
@@ -123,7 +142,7 @@ fn generate_in_child(kind: &Kind, mb: usize, work: &Path) -> usize {
 }
 
 /// Generates an input, and prints the resource use of each command on it. Returns true if all keep the limit.
-fn measure(kind: &Kind, mb: usize, views: bool, work: &Path) -> bool {
+fn measure(kind: &Kind, mb: usize, views: bool, work: &Path, peaks: &mut Peaks) -> bool {
     let (recording, output) = (work.join("recording"), work.join("output"));
     let _ = fs::remove_dir_all(&recording).or_else(|_| fs::remove_file(&recording));
     let read = generate_in_child(kind, mb, work);
@@ -133,6 +152,9 @@ fn measure(kind: &Kind, mb: usize, views: bool, work: &Path) -> bool {
         // Status 2 means that the program refuses the input with a message.
         let is_good = usage.peak_mb <= rule && matches!(usage.status, 0..=2);
         is_kept &= is_good;
+        let format = kind.name.split_once(':').map_or(kind.name, |(format, _)| format);
+        let peak = peaks.entry(format).or_default().entry(mb).or_insert((0.0, true));
+        *peak = (peak.0.max(usage.peak_mb), peak.1 && is_good);
         println!(
             "| {} | {:.0} | {command} | {:.0} | {:.0} %{} | {:.1} | {:.1} |",
             kind.name,
