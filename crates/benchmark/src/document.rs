@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! { "schema": "bootscope.bench/1", "tool_version": "0.1.0", "created": "2026-01-01T00:00:00Z",
-//!   "plan":     {"variants": 2, "warm_ups": 1, "stop": {"rounds", "width", "budget_ns"}, "seed"},
+//!   "plan":     {"variants": 2, "warm_ups": 1, "stop": {"rounds", "sure", "width", "budget_ns"}, "seed"},
 //!   "variants": [{"name", "settings": [{"key", "value"}], "how": {…}, "booted": {"kernel", "inputs": […], …}}],
 //!                                                the first is the baseline; `how` is in the recorder's own form
 //!   "sweep":    [{"key": "cpus", "values": ["1", "2"]}],                        the grid's axes; empty without
@@ -11,7 +11,7 @@
 //!   "boots":    [{"number", "round", "variant", "began_ns", "outcome", "total_ns", "phases": [{"name", "ns"}],
 //!                 "rows": [{"name", "ns"}], …}],
 //!   "continued": [7],                   boots that were over each time the bench resumed; left out if it never did
-//!   "ended":    "rounds" | "width" | "budget" | "interrupted" | {"never-reached": 1} | "error" | null (killed),
+//!   "ended":    "rounds" | "sure" | "width" | "budget" | "interrupted" | {"never-reached": 1} | "error" | null (killed),
 //!   "results":  {"variants": […], "comparisons": […], "laws": […]} }
 //! ```
 //! It keeps the raw samples, so that other tests can be run on them. [`crate::results`] computes `results` from the rest.

@@ -218,7 +218,8 @@ const MAX_FAILURES: usize = 3;
 /// Minimum number of rounds before the width is checked: in the first rounds, intervals may be narrow by chance.
 const MIN_ROUNDS_FOR_WIDTH: u32 = 10;
 
-/// Runs a plan from its beginning that does not stop when verdicts are sure. The result has all boots that are over, also if an error ended the bench.
+/// Runs a plan that does not stop when verdicts are sure, from its beginning. The result has all boots that are over, also
+/// if an error ended the bench.
 pub fn run<B: Boots>(plan: &Plan, actions: &mut B) -> Finished<B::Error> {
     resume(plan, &Ask::default(), Vec::new(), actions)
 }

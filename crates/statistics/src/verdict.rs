@@ -46,7 +46,12 @@ impl Ask {
 
     /// The largest p-value that is evidence at one look.
     pub fn alpha(&self) -> f64 {
-        ALPHA / f64::from(self.looks)
+        ALPHA / self.tests()
+    }
+
+    /// The looks as a factor of p-values. A document from elsewhere may have none.
+    fn tests(&self) -> f64 {
+        f64::from(self.looks.max(1))
     }
 
     /// The usual requirements for boots that are, or are not, deterministic.
@@ -198,7 +203,7 @@ pub fn judge(family: &mut [Comparison], ask: &Ask) {
     let p_values: Vec<f64> = family.iter().filter_map(|c| c.p).collect();
     let mut corrected = holm::corrected(&p_values).into_iter();
     for comparison in family.iter_mut().filter(|c| c.p.is_some()) {
-        comparison.p_corrected = corrected.next().map(|p| (p * f64::from(ask.looks)).min(1.0));
+        comparison.p_corrected = corrected.next().map(|p| (p * ask.tests()).min(1.0));
     }
     for comparison in family.iter_mut() {
         comparison.change = match change(comparison, p_values.len(), ask) {
@@ -212,7 +217,7 @@ pub fn judge(family: &mut [Comparison], ask: &Ask) {
 /// `families` that the user reads together, and for the looks.
 pub fn judge_corrected(family: &mut [&mut Comparison], p_values: &[f64], families: usize, ask: &Ask) {
     for (comparison, p) in family.iter_mut().zip(p_values) {
-        comparison.p_corrected = Some((p * families as f64 * f64::from(ask.looks)).min(1.0));
+        comparison.p_corrected = Some((p * families as f64 * ask.tests()).min(1.0));
         comparison.change = change(comparison, families, ask);
     }
 }
@@ -306,6 +311,22 @@ mod tests {
             assert_eq!(serde_json::from_value::<Comparison>(document.clone()).unwrap(), of_bytes);
             document.as_object_mut().unwrap().remove("change");
             assert_eq!(serde_json::from_value::<Comparison>(document).unwrap(), of_bytes, "an older document");
+        }
+    }
+
+    #[test]
+    fn a_verdict_at_one_of_several_looks_must_be_clearer() {
+        let ratio = interval(0.80, 0.85, 0.90);
+        for (looks, p, expected) in [
+            (0, 0.04, Change::Less), // of a forged document
+            (1, 0.04, Change::Less),
+            (5, 0.01, Change::Less),
+            (6, 0.01, Change::TooNoisy),
+            (26, 0.002, Change::TooFew),
+        ] {
+            let mut family = [comparison(Basis::Pairs(10), ratio, p, 0.002)];
+            judge(&mut family, &Ask { looks, ..Ask::default() });
+            assert_eq!(family[0].change, expected, "{looks} {p}");
         }
     }
 

@@ -3,7 +3,7 @@
 use benchmark::history::Filter;
 use benchmark::{Document, Head, History, HistoryError};
 use statistics::power;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Boots of the earlier bench below which their noise says little.
 const MIN_BOOTS: usize = 8;
@@ -15,7 +15,7 @@ pub fn rounds_needed(db: Option<&Path>, head: &Head) -> Option<String> {
         return None;
     }
     let path = db.map(Path::to_owned).map_or_else(benchmark::history::default_path, Ok);
-    let (bench, totals) = path.and_then(|path: PathBuf| earlier_totals(&path, head)).ok()??;
+    let (bench, totals) = path.and_then(|path| earlier_totals(&path, head)).ok()??;
     // Neighbouring boots differ as the two boots of a pair do without a change.
     let (first, second) = (&totals[..totals.len() - 1], &totals[1..]);
     let spread = power::spread(first, second, 1.0)?;
@@ -32,7 +32,7 @@ fn earlier_totals(path: &Path, head: &Head) -> Result<Option<(i64, Vec<f64>)>, H
     let history = History::open_existing(path)?;
     let Some(setup) = history.setup_of(&Document::new(head.clone(), Vec::new(), None), 0)? else { return Ok(None) };
     let filter = Filter { setup: Some(setup), ..Filter::default() };
-    let has_enough = |entry: &&benchmark::history::Entry| entry.boots - entry.failed >= MIN_BOOTS as u64;
+    let has_enough = |entry: &&benchmark::history::Entry| entry.boots.saturating_sub(entry.failed) >= MIN_BOOTS as u64;
     let entries = history.entries(&filter)?;
     let Some(entry) = entries.iter().rev().find(has_enough) else { return Ok(None) };
     let document = history.document(entry.bench)?;

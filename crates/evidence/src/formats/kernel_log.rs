@@ -165,7 +165,11 @@ impl KernelLog {
     ///
     /// # Errors
     /// As [`KernelLog::read`].
-    pub fn read_line(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Result<KernelLog, NotThisFormat> {
+    pub(crate) fn read_line(
+        file: &str,
+        bytes: &[u8],
+        diagnostics: &mut Diagnostics,
+    ) -> Result<KernelLog, NotThisFormat> {
         let mut reader = Reader::read(file, bytes, diagnostics)?;
         damage::unstamp(file, &mut reader.log, reader.diagnostics);
         reader.note_steps_back();
@@ -189,7 +193,7 @@ impl KernelLog {
     ///
     /// # Errors
     /// As [`KernelLog::read`].
-    pub fn read_boot(
+    pub(crate) fn read_boot(
         file: &str,
         bytes: &[u8],
         boot: Option<i32>,
@@ -423,7 +427,7 @@ impl<'d> Reader<'d> {
                     Some(stamp) if is_own || self.log.logger == Some(WHOLE_SECONDS) => self.begins_a_boot(text, stamp),
                     // A wall clock goes on from boot to boot.
                     Some(_) => true,
-                    // What a system that stamps its lines prints without a stamp begins another boot when it comes again.
+                    // In a log with stamps, a first message without one begins another boot if it occurs again.
                     None => is_own && std::mem::replace(&mut has_banner, true),
                 };
                 self.banners.extend(begins.then_some(first));
