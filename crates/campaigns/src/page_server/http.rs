@@ -186,8 +186,14 @@ fn late(error: io::Error) -> io::Error {
 
 impl Read for WithDeadline<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.stream.set_read_timeout(self.left()?)?;
-        self.stream.read(into).map_err(late)
+        loop {
+            self.stream.set_read_timeout(self.left()?)?;
+            match self.stream.read(into) {
+                // A read with a time-out is interrupted when the process continues after a stop (Ctrl-Z and fg).
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                read => return read.map_err(late),
+            }
+        }
     }
 }
 

@@ -31,6 +31,11 @@ impl Served {
         Served { child, host: host.to_owned(), path: format!("/{path}") }
     }
 
+    fn signal(&self, name: &str) {
+        let kill = format!("kill -{name} {}", self.child.id());
+        assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    }
+
     fn ask(&self, request: &str) -> String {
         let mut stream = TcpStream::connect(&self.host).unwrap();
         stream.write_all(request.as_bytes()).unwrap();
@@ -175,19 +180,32 @@ fn a_closed_connection_is_not_answered_and_a_waiting_one_is() {
         body.len()
     );
     // The server is stopped meanwhile, so it finds the connection closed, not about to be closed.
-    let signal = |name: &str| {
-        let kill = format!("kill -{name} {}", served.child.id());
-        assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
-    };
     let mut gone = TcpStream::connect(&served.host).unwrap();
-    signal("STOP");
+    served.signal("STOP");
     gone.write_all(request.as_bytes()).unwrap();
     gone.shutdown(std::net::Shutdown::Write).unwrap();
-    signal("CONT");
+    served.signal("CONT");
     let mut answer = String::new();
     gone.read_to_string(&mut answer).unwrap();
     assert_eq!(answer, "");
     assert!(served.ask(&request).starts_with("HTTP/1.1 200 OK"));
+}
+
+/// A stop and its end interrupt reads that have a time-out.
+#[test]
+fn a_server_that_was_stopped_reads_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = small_boot(&folder);
+    let request = format!("GET {} HTTP/1.1\r\nHost: {}\r\n\r\n", served.path, served.host);
+    let mut stream = TcpStream::connect(&served.host).unwrap();
+    for part in request.as_bytes().chunks(8) {
+        served.signal("STOP");
+        served.signal("CONT");
+        stream.write_all(part).unwrap();
+    }
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
 }
 
 fn small_boot(folder: &tempfile::TempDir) -> Served {
