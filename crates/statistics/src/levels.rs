@@ -14,6 +14,7 @@
 //! The clearest split wins. Its p-value is multiplied by twice the number of splits of its kind (Bonferroni). That is
 //! conservative, because neighbouring splits are nearly the same.
 
+use crate::order::order;
 use crate::quantile::median;
 use crate::sorted;
 use crate::student_t::two_sided;
@@ -152,6 +153,19 @@ const MAX_WEIGHT_RATIO: f64 = 2.0;
 /// The clearest change of level of a series, even if it is not significant. Returns `None` if the series is too short or
 /// constant. Ignores cells without runs. The cost is linear in the cells for each update, and O(n log n) for the days.
 pub fn clearest(cells: &[Cell]) -> Option<Change> {
+    clearest_if(cells, |_| true)
+}
+
+/// The same for runs far apart, such as one machine's boots. They count as fewer only if a test shows that they resemble the run
+/// before (Bartels, see [`crate::order`]): the estimate for a few runs is so uncertain that it would hide most changes.
+pub(crate) fn clearest_of_runs(cells: &[Cell]) -> Option<Change> {
+    clearest_if(cells, |residuals| order(residuals).is_some_and(|order| order.p <= ALIKE))
+}
+
+/// Maximum p-value of runs that count as alike.
+const ALIKE: f64 = 0.05;
+
+fn clearest_if(cells: &[Cell], may_be_alike: impl Fn(&[f64]) -> bool) -> Option<Change> {
     let mut cells: Vec<Cell> = cells.iter().filter(|cell| cell.runs > 0.0).copied().collect();
     cells.sort_by_key(|cell| (cell.day, cell.update));
     let days = merged(cells.iter().copied());
@@ -179,9 +193,10 @@ pub fn clearest(cells: &[Cell]) -> Option<Change> {
     if difference == 0.0 {
         return None;
     }
-    let correlation = autocorrelation(&cells, |cell| {
+    let residuals = residuals(&cells, |cell| {
         cell.mean - scale.centre - if at.is_after(cell) { after.mean() } else { before.mean() }
     });
+    let correlation = if may_be_alike(&residuals) { autocorrelation(&residuals) } else { 0.0 };
     let effective_share = (1.0 - correlation) / (1.0 + correlation);
     let error = split.error() / effective_share.sqrt();
     let freedom = ((before.days + after.days) as f64 * effective_share - 2.0).max(1.0);
@@ -273,11 +288,13 @@ impl Split {
     }
 }
 
-/// Estimated correlation of the residuals of successive days, from 0 to [`MAX_CORRELATION`]. The cells must be in the order of
-/// days.
-fn autocorrelation(cells: &[Cell], residual: impl Fn(&Cell) -> f64) -> f64 {
-    let residuals = cells.iter().map(|cell| Cell { mean: residual(cell), ..*cell });
-    let off: Vec<f64> = merged(residuals).iter().map(|day| day.mean).collect();
+/// The residual of each day. The cells must be in the order of days.
+fn residuals(cells: &[Cell], residual: impl Fn(&Cell) -> f64) -> Vec<f64> {
+    merged(cells.iter().map(|cell| Cell { mean: residual(cell), ..*cell })).iter().map(|day| day.mean).collect()
+}
+
+/// Estimated correlation of the residuals of successive days, from 0 to [`MAX_CORRELATION`].
+fn autocorrelation(off: &[f64]) -> f64 {
     let squares: f64 = off.iter().map(|off| off * off).sum();
     let follow: f64 = off.windows(2).map(|pair| pair[0] * pair[1]).sum();
     if squares <= 0.0 {

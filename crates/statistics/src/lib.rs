@@ -24,6 +24,7 @@ pub mod quantile;
 pub mod rank_sum;
 pub mod scaling_model;
 pub mod signed_rank;
+pub mod steps;
 pub mod student_t;
 pub mod verdict;
 
