@@ -66,7 +66,7 @@ pub use process_times::{ProcessTimes, WaitFor, Waited, Waker, process_times, pro
 pub use spread::{Follow, Spread};
 pub use stays::{Stay, Stays};
 pub use stretch::{BootPath, CpuHeld, Stretch, StretchKind};
-pub use tables::{Row, RowKey, Tables, TrackNames, tables};
+pub use tables::{Row, RowKey, RowStretch, RowStretches, Tables, TrackNames, tables};
 pub use what_if::{
     Becomes, Cannot, Cut, Prices, Range, Rung, RungWaits, Saving, Target, WhatIf, probed, share_beside,
     synchronous_probes,

@@ -12,9 +12,11 @@ use timeline::{Cost, DECOMPRESS, INDIRECT, NameId, Ns, Timeline, TrackId, TrackK
 
 mod charged;
 mod functions;
+mod row_stretches;
 mod track_names;
 
 use charged::Charged;
+pub use row_stretches::{RowStretch, RowStretches};
 pub use track_names::TrackNames;
 
 /// The subject of a row. Code that decides something about a row uses this, not the row's name.

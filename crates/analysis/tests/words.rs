@@ -37,6 +37,7 @@ const READ: &[(&str, &str)] = &[
     ("evidence/formats/android_events.rs", "events of Android's boot"),
     ("evidence/formats/firmware_images.rs", "firmware-images.txt, and modules of EDK2"),
     ("evidence/formats/bootstage.rs", "numbers of a device tree"),
+    ("evidence/formats/perfetto/tracks.rs", "categories of a Perfetto trace"),
     ("evidence/formats/stacks.rs", "frames of folded stacks, and DTrace's"),
     ("evidence/formats/vmm_log.rs", "lines of Firecracker's log and of cloud-hypervisor's"),
     ("evidence/readers/calls/build.rs", "functions of Linux"),

@@ -25,6 +25,7 @@ pub(crate) mod kernel_log;
 pub(crate) mod last_news;
 pub(crate) mod perf_data;
 pub(crate) mod perf_script;
+pub(crate) mod perfetto_tracks;
 pub(crate) mod process_table;
 pub(crate) mod reader;
 pub(crate) mod silence;

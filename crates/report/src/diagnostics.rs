@@ -223,6 +223,8 @@ fn sentence(kind: DiagnosticKind) -> (&'static str, &'static str) {
         K::TraceEventsOverwritten => ("{n} trace event[s] [was|were] overwritten in a full buffer", "what [it|they] showed is missing; boot with a larger trace_buf_size="),
         K::TraceEventsLost => ("{n} trace event[s] [was|were] lost", "what [it|they] showed is missing; boot with a larger trace_buf_size="),
         K::TraceCut => ("{n} trace[s] [is|are] cut in [its|their] last line", "that line is left out"),
+        K::TrackEventsUnread => ("{n} event[s] of tracks [is a counter's value or an asynchronous event|are counters' values or asynchronous events]", "[it is|they are] not shown"),
+        K::TracksOnAnUnknownClock => ("the tracks of {n} trace[s] name no clock of the kernel's", "they are not placed beside other evidence; import [it|them] alone"),
         K::TraceEndsEarly => ("the trace ends {name} after time zero, before the end mark", "nothing shows which threads ran after it: that time of the boot path is charged to whole phases; record again, or use the whole trace"),
         K::InitcallLevelMissing => ("initcall level {name} is not in the trace", "its initcalls are in the phase of the level before it"),
         K::TraceLineUnreadable => ("{n} trace line[s] [is|are] not readable", "[it is|they are] left out"),

@@ -91,6 +91,8 @@ pub(crate) fn end_evidence(evidence: EndEvidence, names: &Names) -> Cow<'_, str>
             return format!("no end mark: {} had not exited, and the table ends here", process(who)).into();
         }
         E::TableEnds => "no end mark: the process table ends here",
+        E::PhasesEnd => "the last phase that the trace names ends",
+        E::TracksEnd => "no end mark: the last event of the tracks",
     };
     text.into()
 }

@@ -177,6 +177,8 @@ kinds! {
     TraceEventsLost = "trace-events-lost", Affects(Figures::Functions);
     TraceCut = "trace-cut", Affects(Figures::Functions);
     TraceEndsEarly = "trace-ends-early", Affects(Figures::Threads);
+    TrackEventsUnread = "track-events-unread", Affects(Figures::OfThisFile);
+    TracksOnAnUnknownClock = "tracks-on-an-unknown-clock", Unusable;
     TraceLineUnreadable = "trace-line-unreadable", Affects(Figures::Functions);
     TraceEmpty = "trace-empty", Unusable;
     InitcallLevelMissing = "initcall-level-missing", Affects(Figures::Phases);

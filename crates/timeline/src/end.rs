@@ -80,6 +80,10 @@ pub enum EndEvidence {
     TableEndsBeforeExit(ProcessOf),
     /// No end mark: the process table ends.
     TableEnds,
+    /// The last phase that a trace names ended.
+    PhasesEnd,
+    /// No end mark: a trace's tracks of programs end.
+    TracksEnd,
     /// There are only samples; this is the last of them.
     LastSample,
 }
@@ -128,6 +132,8 @@ impl EndEvidence {
             EndEvidence::LogEnds(_) => "log-ends",
             EndEvidence::TableEndsBeforeExit(_) => "table-ends-before-exit",
             EndEvidence::TableEnds => "table-ends",
+            EndEvidence::PhasesEnd => "phases-end",
+            EndEvidence::TracksEnd => "tracks-end",
             EndEvidence::LastSample => "last-sample",
         }
     }
@@ -145,6 +151,7 @@ impl EndEvidence {
                 | E::LogEnds(_)
                 | E::TableEndsBeforeExit(_)
                 | E::TableEnds
+                | E::TracksEnd
                 | E::LastSample
         )
     }

@@ -5,13 +5,13 @@
 
 use crate::assemble::archive;
 use crate::assemble::detect::{self, Readers};
-use crate::assemble::reader_table::{Format, YIELDS_TO};
+use crate::assemble::reader_table::{Format, SHARES, YIELDS_TO};
 use crate::formats::tslog;
 use crate::input::index::Index;
 use crate::input::recent::Recent;
 use crate::input::text::{HOLE_BYTES_MIN, Lines};
 use crate::input::{File, Input, is_imported, unpacked_bytes_max};
-use crate::readers::reader::{Own, Taken};
+use crate::readers::reader::{Own, Reader, Taken};
 use recording::Recording;
 use std::io::Read;
 use std::rc::Rc;
@@ -73,10 +73,12 @@ struct Looked {
 
 /// Looks once at a file that has no name of our own. One capture can hold several kinds of evidence.
 fn look(name: &str, bytes: &[u8], readers: &mut Readers, diagnostics: &mut Diagnostics) -> Looked {
-    let of_a_boot = |kind| Recognised { kinds: vec![kind], of_a_boot: true, ..Recognised::default() };
-    let whole = readers.iter().find_map(|(format, reader)| Some((*format, reader.is_whole(bytes)?)));
-    if let Some((format, kind)) = whole {
-        return Looked { recognised: of_a_boot(kind), takers: vec![format] };
+    let of_a_boot = |kinds| Recognised { kinds, of_a_boot: true, ..Recognised::default() };
+    let is_whole = |row: &(Format, Box<dyn Reader>)| Some((row.0, row.1.is_whole(bytes)?));
+    if let Some(first) = readers.iter().find_map(is_whole) {
+        let beside = readers.iter().filter(|row| SHARES.contains(&(first.0, row.0))).filter_map(is_whole);
+        let (takers, kinds) = std::iter::once(first.clone()).chain(beside).unzip();
+        return Looked { recognised: of_a_boot(kinds), takers };
     }
     let mut looked = Looked::default();
     let mut rest = Vec::from_iter(Some(0..bytes.len()));
@@ -84,7 +86,7 @@ fn look(name: &str, bytes: &[u8], readers: &mut Readers, diagnostics: &mut Diagn
     for (_, reader) in readers.iter_mut() {
         match reader.take(name, bytes, diagnostics) {
             Taken::Nothing => {}
-            Taken::All(kind) => return Looked { recognised: of_a_boot(kind), takers: Vec::new() },
+            Taken::All(kind) => return Looked { recognised: of_a_boot(vec![kind]), takers: Vec::new() },
             Taken::Lines { kinds, of_a_boot, others } => {
                 // Evidence that only helps to read another kind is listed if the file has nothing else.
                 if of_a_boot {
@@ -115,7 +117,7 @@ fn look(name: &str, bytes: &[u8], readers: &mut Readers, diagnostics: &mut Diagn
         if let Some((format, kind)) =
             readers.iter().find_map(|(format, reader)| Some((*format, reader.may_be_whole(bytes)?)))
         {
-            return Looked { recognised: of_a_boot(kind), takers: vec![format] };
+            return Looked { recognised: of_a_boot(vec![kind]), takers: vec![format] };
         }
     }
     if !looked.recognised.of_a_boot {

@@ -11,8 +11,8 @@ use crate::readers::reader::Reader;
 use crate::readers::{
     android_events, bootchart, bootstage, bootstat, boottimes, boottrace, calls, cbmem, devices_deferred, efi_loader,
     exits, firmware, first_executions, fpdt, ftrace, function_graph, guest_messages, guestfs, journal, kernel_log,
-    perf_data, perf_script, process_table, silence, stacks, symbols, systemd_analyze, tslog, uftrace, vmm, vmm_log,
-    watched,
+    perf_data, perf_script, perfetto_tracks, process_table, silence, stacks, symbols, systemd_analyze, tslog, uftrace,
+    vmm, vmm_log, watched,
 };
 use timeline::DiagnosticKind;
 
@@ -71,6 +71,8 @@ readers! {
     PerfData: perf_data::Files, provides [Subject], needs [Lists];
     /// Stacks with their counts: [`crate::formats::stacks`].
     Stacks: stacks::Files, provides [], needs [];
+    /// The tracks of programs in a Perfetto trace: [`crate::formats::perfetto`].
+    PerfettoTracks: perfetto_tracks::Files, provides [], needs [];
     /// Calls of programs: [`crate::formats::uftrace`].
     Uftrace: uftrace::Files, provides [], needs [];
     /// The first execution of each block of code: [`crate::formats::first_executions`].
@@ -132,6 +134,7 @@ pub(crate) const WHOLE_BOOTS: [Precedence; 1] = [Precedence {
         Format::Trace,
         Format::FunctionGraph,
         Format::PerfData,
+        Format::PerfettoTracks,
         Format::Uftrace,
         Format::KernelLog,
         Format::Guestfs,
@@ -144,6 +147,9 @@ pub(crate) const WHOLE_BOOTS: [Precedence; 1] = [Precedence {
 
 /// (A, B): if B recognises lines of a file, A does not get that file. Addresses in a kernel log look like symbols.
 pub(crate) const YIELDS_TO: [(Format, Format); 1] = [(Format::Symbols, Format::KernelLog)];
+
+/// (A, B): B also takes a file that is A's as a whole.
+pub(crate) const SHARES: [(Format, Format); 1] = [(Format::Trace, Format::PerfettoTracks)];
 
 /// The formats beside calls that show which thread ran: left out if a boot is to be shown by its calls alone.
 pub(crate) const THREADS: [Format; 2] = [Format::Tslog, Format::Trace];

@@ -1,4 +1,4 @@
-//! Converts the kernel's events in a Perfetto trace to the text that the kernel would print.
+//! Converts the kernel's events in a Perfetto trace to the text that the kernel would print. [`tracks`] has what programs wrote.
 //!
 //! A trace is a protobuf message of packets (Perfetto's `protos/perfetto/trace/perfetto_trace.proto`); the messages below have the needed
 //! fields with their numbers. A packet with `ftrace_events` has the events of one CPU. Switches and wake-ups can be in columns
@@ -8,8 +8,11 @@
 //! Packets are decoded one by one, and the text is bounded. A file is taken only if its first packets can be decoded and
 //! one of them has events.
 
+mod clocks;
 mod compact;
 mod messages;
+mod track_messages;
+pub(crate) mod tracks;
 
 use crate::input::unpacked_bytes_max;
 use flate2::read::ZlibDecoder;
@@ -35,6 +38,7 @@ const TEXT_BYTES_MAX: usize = 144 << 20;
 const _: () = assert!(PACKET_BYTES_MAX / 2 * size_of::<Event>() <= 32 << 20);
 /// Packets that are looked at to know such a file.
 const LOOKED_AT: usize = 2000;
+const LOOKED_AT_UNPACKED: u64 = 4 << 20;
 
 /// The packets of a trace, up to the first one that is cut.
 fn packets(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -52,10 +56,31 @@ fn decode(packet: &[u8]) -> Option<Packet> {
     (packet.len() <= PACKET_BYTES_MAX).then(|| Packet::decode(packet).ok())?
 }
 
+/// Unpacks packets, up to `left` bytes. False if they are damaged.
+fn unpacked(packed: &[u8], left: &mut u64) -> (Vec<u8>, bool) {
+    let mut bytes = Vec::new();
+    let is_whole = ZlibDecoder::new(packed).take(*left).read_to_end(&mut bytes).is_ok();
+    *left -= bytes.len() as u64;
+    (bytes, is_whole)
+}
+
+/// True if one of the first packets is of a kind. Compressed ones are unpacked as far as that is quick.
+fn has(bytes: &[u8], is_it: impl Fn(&Packet) -> bool) -> bool {
+    let mut left = LOOKED_AT_UNPACKED;
+    packets(bytes).take(LOOKED_AT).map_while(decode).any(|packet| {
+        let inner = packet.compressed_packets.as_ref().map(|packed| unpacked(packed, &mut left).0).unwrap_or_default();
+        is_it(&packet) || packets(&inner).take(LOOKED_AT).map_while(decode).any(|packet| is_it(&packet))
+    })
+}
+
 /// True if bytes are a trace with events of the kernel.
 pub(crate) fn recognise(bytes: &[u8]) -> bool {
-    let mut packets = packets(bytes).take(LOOKED_AT).map_while(decode);
-    packets.any(|packet| packet.ftrace_events.is_some() || packet.compressed_packets.is_some())
+    has(bytes, |packet| packet.ftrace_events.is_some())
+}
+
+/// True if bytes are a trace with tracks of programs.
+pub(crate) fn has_tracks(bytes: &[u8]) -> bool {
+    has(bytes, |packet| packet.track_event.is_some())
 }
 
 /// The lines of a trace, in the order of the file.
@@ -103,11 +128,9 @@ impl Text {
                 self.names.extend(thread.name.map(|name| (thread.tid, name)));
             }
             if let (Some(packed), Some(left)) = (&packet.compressed_packets, &mut unpacked_left) {
-                let mut unpacked = Vec::new();
-                self.damaged +=
-                    u64::from(ZlibDecoder::new(&packed[..]).take(**left).read_to_end(&mut unpacked).is_err());
-                **left -= unpacked.len() as u64;
-                self.packets(&unpacked, None);
+                let (bytes, is_whole) = unpacked(packed, left);
+                self.damaged += u64::from(!is_whole);
+                self.packets(&bytes, None);
             }
             let Some(events) = packet.ftrace_events else { continue };
             let cpu = events.cpu;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// Each format as `src/assemble/reader_table.rs` names it, and the target that reaches its reader.
-const TARGETS: [(&str, &str); 32] = [
+const TARGETS: [(&str, &str); 33] = [
     ("Tslog", "tslog"),
     ("GuestMessages", "stamped_lines"),
     ("Guestfs", "guestfs"),
@@ -17,6 +17,7 @@ const TARGETS: [(&str, &str); 32] = [
     ("FunctionGraph", "function_graph"),
     ("PerfData", "perf_data"),
     ("Stacks", "imported"),
+    ("PerfettoTracks", "perfetto"),
     ("Uftrace", "uftrace"),
     ("FirstExecutions", "first_executions"),
     ("Exits", "exits"),

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::collections::HashSet;
 use std::io::Read;
 use std::path::Path;
-use timeline::{DiagnosticKind as K, Diagnostics};
+use timeline::{DiagnosticKind as K, Diagnostics, EndEvidence, Ns, Timeline};
 
 fn fixture(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
@@ -98,6 +98,41 @@ fn its_threads_are_on_the_timeline() {
     assert!(migration && timeline.cpus_followed_until.is_none());
 }
 
+/// The slices of a track, each with its name, start and length.
+fn slices(timeline: &Timeline, track: &str) -> Vec<(String, i64, i64)> {
+    let name = |id| timeline.names.get(id).to_owned();
+    let of_track = timeline.spans.iter().filter(|(_, span)| name(timeline.tracks.get(span.track).name) == track);
+    of_track.map(|(_, span)| (name(span.name), span.start.0, span.length().0)).collect()
+}
+
+/// The trace was written by Perfetto's own schema. Its first event is at 2.50001 s.
+#[test]
+fn tracks_of_programs_are_read_on_each_clock_and_in_each_form() {
+    let timeline = crate::imports::imported(&["perfetto/tracks.pftrace"]);
+    let main = [("load", 0, 190_000), ("parse", 5_000, 20_000), ("parse", 125_000, 40_000)];
+    assert_eq!(slices(&timeline, "main"), main.map(|(name, from, length)| (name.to_owned(), from, length)));
+    assert_eq!(slices(&timeline, "request"), [("get".to_owned(), 40_000, 40_000)], "on CLOCK_MONOTONIC");
+    assert_eq!(slices(&timeline, ""), [("paint".to_owned(), 17_000, 30_000)], "a whole slice of Chrome's");
+    let marks: Vec<_> = timeline.marks.iter().map(|mark| (timeline.names.get(mark.name), mark.at)).collect();
+    assert_eq!(marks, [("ready", Ns(193_000))]);
+    assert_eq!((analysis::total(&timeline), timeline.end.unwrap().evidence), (Ns(190_000), EndEvidence::TracksEnd));
+    let count = |kind| timeline.diagnostics.count(kind);
+    assert_eq!((count(K::TrackEventsUnread), count(K::TraceEventDamaged)), (1, 1), "a counter, an unknown clock");
+}
+
+#[test]
+fn tracks_lie_beside_the_kernels_events_of_the_same_trace() {
+    let mut both = fixture("perfetto/boot.pftrace.gz");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/perfetto/tracks.pftrace");
+    both.extend(std::fs::read(path).unwrap());
+    assert_eq!(evidence::recognise(&both).kinds, ["kernel trace (Perfetto)", "tracks (Perfetto)"]);
+    let timeline = imported_bytes(both);
+    let zero = timeline.clocks.iter().find(|clock| clock.name == "printk").unwrap().to_ns(timeline::Ticks(0));
+    let load = timeline.spans.iter().find(|(_, span)| timeline.names.get(span.name) == "load").unwrap().1;
+    assert_eq!((load.start - zero, load.length()), (Ns(2_500_010_000), Ns(190_000)));
+    assert_eq!(timeline.tracks.get(load.track).id, 10, "the thread of that number");
+}
+
 #[test]
 fn other_files_are_not_taken() {
     for bytes in
@@ -121,4 +156,48 @@ proptest! {
             prop_assert!(trace.records().count() <= 1600);
         }
     }
+}
+
+fn imported_bytes(bytes: Vec<u8>) -> Timeline {
+    let into = tempfile::TempDir::new().unwrap();
+    let source = recording::Source { path: "a.pftrace".into(), bytes: Some(bytes), cut: false };
+    let folder = into.path().join("r");
+    recording::import_known(vec![source], &folder, false, recording::Known::default()).unwrap();
+    evidence::load(&recording::Recording::open(&folder).unwrap()).unwrap()
+}
+
+/// The rows of the boot path with their self times, sorted by name.
+fn rows(boot: &report::Boot<'_>) -> Vec<(String, Ns)> {
+    let mut rows: Vec<(String, Ns)> =
+        boot.tables().wheres.iter().map(|row| (row.name.clone(), row.self_time)).collect();
+    rows.sort();
+    rows
+}
+
+/// Time of calls that are too short to be spans is shared out over the rows of their caller, and has no place on a track.
+#[test]
+fn our_own_export_comes_back_as_it_went() {
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/kept");
+    let files = std::fs::read_dir(kept).unwrap().map(|entry| entry.unwrap().path());
+    let mut with_equal_rows = 0;
+    for file in files.filter(|path| path.extension().is_some_and(|e| e == "zst")) {
+        let loaded = evidence::read(&recording::Recording::open(&file).unwrap()).unwrap();
+        let facts = report::Facts::default();
+        let before = report::Boot::new(&loaded.timeline, &facts);
+        if before.phases.is_empty() {
+            continue;
+        }
+        let mut bytes = Vec::new();
+        report::format("perfetto").unwrap().write(&before, &mut bytes).unwrap();
+        let timeline = imported_bytes(bytes);
+        let after = report::Boot::new(&timeline, &facts);
+        let phases =
+            |boot: &report::Boot<'_>| boot.phases.iter().map(|p| (p.name.clone(), p.start, p.end)).collect::<Vec<_>>();
+        assert_eq!((before.total, phases(&before)), (after.total, phases(&after)), "{}", file.display());
+        if analysis::Spread::new(&loaded.timeline).is_none() {
+            assert_eq!(rows(&before), rows(&after), "{}", file.display());
+            with_equal_rows += 1;
+        }
+    }
+    assert!(with_equal_rows >= 5, "{with_equal_rows}");
 }

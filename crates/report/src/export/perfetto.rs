@@ -8,6 +8,9 @@
 //! number; the process tree has its parent. Slices are begin and end events; marks and warnings are instants. A watched
 //! variable is a counter, if the host's times are the timeline's. All events share one sequence with interned names;
 //! the packet that first uses a name carries it.
+//!
+//! Two categories say what `import` needs: the slices of `phase` are the phases, and the track of `boot_path` has the rows that the
+//! boot path is charged to. A gap on it belongs to the phase alone.
 
 use super::Export;
 use crate::lanes::{Edge, Group, Label, Lane, edges};
@@ -47,6 +50,7 @@ impl Export for Perfetto {
         for lane in &lanes {
             packets.lane(lane)?;
         }
+        packets.rows()?;
         packets.marks(&lanes)?;
         packets.watched()?;
         packets.warnings()
@@ -63,6 +67,11 @@ const SEQUENCE: u32 = 1;
 /// Lanes and groups have smaller numbers.
 const WARNINGS: u64 = 1 << 32;
 const WATCHED: u64 = WARNINGS + 1;
+/// The rows of the boot path. Names of rows are interned with this and the number of the row.
+const ROWS: u64 = WARNINGS + 2;
+const ROWS_THREAD: u32 = NO_THREAD - 1;
+const PHASE: &str = "phase";
+const BOOT_PATH: &str = "boot_path";
 /// The tracks of processes have numbers from here on: this plus the process number.
 const PROCESSES: u64 = 1 << 33;
 /// The thread number of a lane that is not a thread of a process. Linux thread numbers have at most 22 bits.
@@ -96,6 +105,8 @@ struct TrackEvent {
     name_iid: Option<u64>,
     #[prost(uint64, tag = "11")]
     track_uuid: u64,
+    #[prost(string, repeated, tag = "22")]
+    categories: Vec<String>,
     #[prost(string, optional, tag = "23")]
     name: Option<String>,
     #[prost(int64, optional, tag = "30")]
@@ -274,6 +285,35 @@ impl Packets<'_> {
         })
     }
 
+    /// Writes the rows of the boot path, each where it was charged.
+    fn rows(&mut self) -> io::Result<()> {
+        let boot = self.boot;
+        let rows = boot.stays.row_stretches(boot.path(), &boot.phases, boot.groups());
+        let group = Group::Boot.number();
+        let thread_name = "rows of the boot path".to_owned();
+        let descriptor = TrackDescriptor {
+            uuid: ROWS,
+            thread: Some(ThreadDescriptor { pid: as_id(group), tid: as_id(ROWS_THREAD), thread_name }),
+            parent_uuid: Some(group.into()),
+            ..TrackDescriptor::default()
+        };
+        self.put(TracePacket { track_descriptor: Some(descriptor), ..TracePacket::default() })?;
+        let mut is_written = vec![false; rows.names.len()];
+        for stretch in &rows.stretches {
+            let iid = ROWS + 1 + u64::from(stretch.row);
+            let interned_data = (!std::mem::replace(&mut is_written[stretch.row as usize], true)).then(|| {
+                let name = harmless(&rows.names[stretch.row as usize]).into_owned();
+                InternedData { event_names: vec![EventName { iid, name }] }
+            });
+            let of_rows = |r#type| TrackEvent { r#type, track_uuid: ROWS, ..TrackEvent::default() };
+            let begin =
+                TrackEvent { name_iid: Some(iid), categories: vec![BOOT_PATH.to_owned()], ..of_rows(SLICE_BEGIN) };
+            self.track_event(stretch.from, begin, interned_data)?;
+            self.track_event(stretch.to, of_rows(SLICE_END), None)?;
+        }
+        Ok(())
+    }
+
     /// Writes each mark on the lane of its track.
     fn marks(&mut self, lanes: &[Lane]) -> io::Result<()> {
         let numbers: HashMap<_, _> = lanes.iter().filter_map(|l| Some((l.track?, l.number))).collect();
@@ -344,12 +384,15 @@ impl Packets<'_> {
                 next
             })
         });
-        self.put(TracePacket {
-            timestamp: Some((at - self.zero).0.unsigned_abs()),
-            track_event: Some(TrackEvent { r#type, name_iid, track_uuid: lane.into(), ..TrackEvent::default() }),
-            interned_data,
-            ..TracePacket::default()
-        })
+        let is_phase = matches!(label, Some(Label::Phase(_)));
+        let categories = is_phase.then(|| PHASE.to_owned()).into_iter().collect();
+        let event = TrackEvent { r#type, name_iid, track_uuid: lane.into(), categories, ..TrackEvent::default() };
+        self.track_event(at, event, interned_data)
+    }
+
+    fn track_event(&mut self, at: Ns, event: TrackEvent, interned_data: Option<InternedData>) -> io::Result<()> {
+        let timestamp = Some((at - self.zero).0.unsigned_abs());
+        self.put(TracePacket { timestamp, track_event: Some(event), interned_data, ..TracePacket::default() })
     }
 }
 

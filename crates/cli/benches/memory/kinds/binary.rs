@@ -84,6 +84,29 @@ pub const KINDS: &[Kind] = &[
             message(2, &message(2, &thread))
         })
     }),
+    imported("Perfetto: slices never ended", |bytes| perfetto_tracks(bytes, |_| vec![0x40, 1, 0x5a, 2, 0x48, 1])),
+    imported("Perfetto: slices with names", |bytes| {
+        perfetto_tracks(bytes, |i| {
+            let mut name = Vec::new();
+            leb128(i, &mut name);
+            let text: Vec<u8> = name.iter().map(|byte| byte & 0x7f).collect();
+            [&[0x40, 1][..], &message(11, &[&[0x48, 1][..], &message(23, &text)].concat())].concat()
+        })
+    }),
+    imported("Perfetto: tracks", |bytes| {
+        perfetto_tracks(bytes, |i| {
+            let mut event = vec![0x48, 1, 0x58];
+            leb128(i, &mut event);
+            [&[0x40, 1][..], &message(11, &event)].concat()
+        })
+    }),
+    imported("Perfetto: sequences", |bytes| {
+        perfetto_tracks(bytes, |i| {
+            let mut packet = vec![0x50];
+            leb128(i, &mut packet);
+            packet
+        })
+    }),
     imported("Perfetto: compressed", |bytes| {
         let mut packing = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::none());
         let packet = message(1, &columns(SWITCHES));
@@ -259,6 +282,11 @@ const SWITCHES: usize = 50_000;
 /// A Perfetto trace: a packet with events, and then packets with this content.
 fn perfetto(bytes: usize, mut packet: impl FnMut(u64) -> Vec<u8>) -> Vec<u8> {
     numbered(message(1, &columns(1)), bytes, |i, to| to.extend(message(1, &packet(i))))
+}
+
+/// A Perfetto trace: a packet with the event of a track, and then packets with this content.
+fn perfetto_tracks(bytes: usize, mut packet: impl FnMut(u64) -> Vec<u8>) -> Vec<u8> {
+    numbered(message(1, &message(11, &[0x48, 3])), bytes, |i, to| to.extend(message(1, &packet(i))))
 }
 
 /// A packet's content: switches of a CPU as columns of stamps, states, threads, priorities and indexes of names.

@@ -9,6 +9,9 @@ pub(super) struct Packet {
     pub ftrace_events: Option<Bundle>,
     #[prost(message, optional, tag = "2")]
     pub process_tree: Option<ProcessTree>,
+    /// An event of a track, as it is.
+    #[prost(bytes = "vec", optional, tag = "11")]
+    pub track_event: Option<Vec<u8>>,
     #[prost(bytes = "vec", optional, tag = "50")]
     pub compressed_packets: Option<Vec<u8>>,
 }
