@@ -193,7 +193,7 @@ fn sentence(kind: DiagnosticKind) -> (&'static str, &'static str) {
         // The kernel's log.
         K::LogClockBack => ("{n} kernel message[s] [is|are] stamped earlier than the message before", "[it keeps its stamp|they keep their stamps]; two CPUs' clocks differ, or the log holds two boots"),
         K::LogStampDamaged => ("the time stamp[s] of {n} kernel message[s] [does|do] not fit the others", "[it is|they are] placed where [it|they] arrived on the console; the serial line lost or added characters"),
-        K::LogOtherBoot => ("{n} line[s] of the log [is|are] of another boot ({name})", "[it is|they are] not used; show FILE --boot NUMBER shows that boot"),
+        K::LogOtherBoot => ("{n} line[s] [is|are] of another boot ({name})", "[it is|they are] not used; show FILE --boot NUMBER shows that boot"),
         K::LogSuspended => ("{n} line[s] of the log [is|are] of a suspend and what follows it ({name})", "[it is|they are] no part of the boot, and not used"),
         K::LogLater => ("{n} line[s] of the log [comes|come] 30 s or more after the last line that says anything new", "the boot was over by then; [it is|they are] not used; show FILE --up-to line:REGEX goes on to a line"),
         K::WallClockSet => ("a program set the wall clock {n} time[s] during the boot", "the time across [this step|these steps] is unknown and counts as 0; print the journal with `journalctl -b -o short-monotonic`"),

@@ -16,6 +16,7 @@
 //! The records stay text, and [`Trace::records`] reads them again, which costs less than storing them. This module does
 //! not decide what time a stamp is: the caller passes a clock.
 
+pub(crate) mod boots;
 mod build;
 mod event;
 mod line;

@@ -2,7 +2,7 @@
 
 use crate::boot::offers::{Offers, Stamped, StampedText};
 use crate::boot::{Found, Placing};
-use crate::formats::ftrace::{Event, Stamps, Trace, is_event};
+use crate::formats::ftrace::{Event, Stamps, Trace, boots, is_event};
 use crate::formats::{perfetto, trace_dat};
 use crate::input::text::Line;
 use crate::input::{File, FirstOf, Input, is_imported};
@@ -18,7 +18,11 @@ const SILENT_MAX: Ns = Ns::from_ms(10);
 
 /// The trace of a recording: the first of several counts.
 #[derive(Default)]
-pub(crate) struct Files(FirstOf);
+pub(crate) struct Files {
+    files: FirstOf,
+    /// The part of the first that is of the boot in question, if the trace has several.
+    of_boot: Option<File>,
+}
 
 impl Reader for Files {
     fn kinds(&self) -> &'static [&'static str] {
@@ -55,16 +59,21 @@ impl Reader for Files {
         if let Some(bytes) = text {
             input.file = Rc::new(File { name, bytes: bytes.into() });
         }
-        self.0.add(input);
+        self.files.add(input);
     }
 
     fn has_boot(&self) -> bool {
-        !self.0.is_empty()
+        !self.files.is_empty()
     }
 
     fn read<'f>(&'f mut self, found: &mut Found<'f>, timeline: &mut Timeline) -> Option<Box<dyn Evidence + 'f>> {
         let diagnostics = &mut timeline.diagnostics;
-        let first = self.0.used(DiagnosticKind::SecondTrace, diagnostics)?;
+        let first: &File = self.files.used(DiagnosticKind::SecondTrace, diagnostics)?;
+        if is_imported(&first.name) {
+            let of_boot = boots::of_boot(&first.name, &first.bytes, found.manifest.boot, diagnostics);
+            self.of_boot = of_boot.map(|bytes| File { name: first.name.clone(), bytes: bytes.into() });
+        }
+        let first = self.of_boot.as_ref().unwrap_or(first);
         match Trace::read(&first.name, &first.bytes, diagnostics) {
             Ok(trace) => {
                 // Only Linux writes such traces.

@@ -346,7 +346,7 @@ fn the_last_of_two_boots_in_a_log_is_shown() {
     assert!(lines.contains("of_the_last") && !lines.contains("of_the_first"), "{lines}");
     assert_eq!(diagnosed(&document, "log-other-boot"), 4, "{document}");
     assert_eq!(diagnosed(&document, "log-clock-back"), 0, "{document}");
-    assert!(lines.contains("4 lines of the log are of another boot (boot -1, lines 1 to 4)"), "{lines}");
+    assert!(lines.contains("4 lines are of another boot (boot -1, lines 1 to 4)"), "{lines}");
     let file = folder.path().join("serial.log");
     let earlier = run(bootscope("show").arg(&file).args(["--boot", "-1"])).exits(0).text().to_owned();
     assert!(earlier.contains("of_the_first") && !earlier.contains("of_the_last"), "{earlier}");
