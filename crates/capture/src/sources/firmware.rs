@@ -31,13 +31,29 @@ pub(crate) fn collect(until: Instant) -> Collected {
     bootstage(Path::new("/proc/device-tree/bootstage"), &mut collected);
     match bounded::program(Command::new("cbmem").arg("-t"), MAX_BYTES, until) {
         Ok(content) => collected.put(File::evidence("cbmem.txt", content.bytes, "cbmem -t"), content.cut),
-        Err(Failed::Absent(_)) if !Path::new("/sys/bus/coreboot/devices").exists() => {}
-        Err(Failed::Absent(_)) => {
-            collected.missing("times of coreboot", "there is no program cbmem, which comes with coreboot's sources");
-        }
+        Err(Failed::Absent(_)) => coreboot(Path::new("/sys/bus/coreboot/devices"), &mut collected),
         Err(why) => collected.missing("times of coreboot", why.to_string()),
     }
     collected
+}
+
+/// Reads coreboot's timestamps as they lie in memory, where Linux shows them.
+fn coreboot(devices: &Path, collected: &mut Collected) {
+    let memory = devices.join("cbmem-54494d45/mem");
+    match bounded::read(&memory, MAX_BYTES) {
+        Ok(content) => {
+            let origin = memory.display().to_string();
+            let file = File { is_binary: true, ..File::evidence("cbmem.bin", content.bytes, &origin) };
+            collected.put(file, content.cut);
+        }
+        Err(e) if e.kind() == ErrorKind::NotFound && !devices.exists() => {}
+        Err(e) if e.kind() == ErrorKind::NotFound => {
+            let why = "there is no program cbmem, which comes with coreboot's sources, and this kernel does not show its memory \
+                       (CONFIG_GOOGLE_CBMEM)";
+            collected.missing("times of coreboot", why);
+        }
+        Err(e) => collected.missing("times of coreboot", format!("{}: {e}{}", memory.display(), bounded::root_hint())),
+    }
 }
 
 /// Reads the times that Linux takes from the table, in the format of `grep . …/fpdt/boot/*`. Without them, it reads the
@@ -124,6 +140,7 @@ mod tests {
         put("acpi/fpdt/boot/bootloader_launch_ns", b"5855973785\n");
         let wide: Vec<u8> = "5123\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
         put(&format!("efi/LoaderTimeInitUSec-{LOADER}"), &[&[6, 0, 0, 0][..], &wide].concat());
+        put("coreboot/cbmem-54494d45/mem", &[0xff, 2]);
         put("stage/0/name", b"board_init_f\0");
         put("stage/0/mark", &[0, 2, 0x2b, 0x9a]);
         put("stage/1/name", b"dm_f\0");
@@ -137,7 +154,12 @@ mod tests {
         assert_eq!(text(1), "LoaderTimeInitUSec=5123\n");
         assert!(text(2).contains("name = \"board_init_f\";\n\t\tmark = <0x22b9a>;"), "{}", text(2));
         assert!(text(2).contains("name = \"dm_f\";\n\t\taccum = <0x150d>;"), "{}", text(2));
+        coreboot(&root.path().join("coreboot"), &mut collected);
+        assert_eq!((collected.files[3].name, &collected.files[3].bytes[..]), ("cbmem.bin", &[0xff, 2][..]));
+        coreboot(&root.path().join("none"), &mut collected);
         assert_eq!(collected.missing, []);
+        coreboot(&root.path().join("stage"), &mut collected);
+        assert!(collected.missing[0].why.contains("CONFIG_GOOGLE_CBMEM"));
     }
 
     #[test]

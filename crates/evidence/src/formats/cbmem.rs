@@ -13,7 +13,11 @@
 //! time. Stamps of Intel's management engine (ids 940 to 990) can precede id 0. A row has no brackets if it is the first, or if the stamp
 //! of the row before is 0. Stamps are cut to whole microseconds. Payloads add stamps with ids from 1000 on.
 //!
+//! [`raw`] reads the table as it lies in memory.
+//!
 //! All of it happens before the kernel. [`crate::readers::before_kernel`] places it.
+
+pub(crate) mod raw;
 
 use crate::formats::steps::{Step, Steps};
 use crate::input::text::{Lines, grouped_number, lossy, number, whole_number};
@@ -138,6 +142,9 @@ fn rows(bytes: &[u8]) -> Vec<Row<'_>> {
 /// True if the text has at least two rows, or the heading. Other programs also print lines of a number, a name and two
 /// numbers.
 pub(crate) fn is_table(bytes: &[u8]) -> bool {
+    if raw::is_table(bytes) {
+        return true;
+    }
     let has_heading = || Lines::new(bytes).any(|line| is_heading(line.bytes));
     rows(bytes).len() >= ENTRIES_MIN || has_heading()
 }
@@ -146,7 +153,9 @@ pub(crate) fn is_table(bytes: &[u8]) -> bool {
 pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Steps {
     let mut steps = Steps::new(PROGRAM, Ns::from_us(1));
     let (mut in_payload, mut first) = (false, None);
-    for Row { entry: Entry { id, us, name, .. }, line, is_after_heading } in rows(bytes) {
+    let from_memory = raw::text(bytes);
+    let text = from_memory.as_deref().unwrap_or(bytes);
+    for Row { entry: Entry { id, us, name, .. }, line, is_after_heading } in rows(text) {
         let place = || format!("{file}:{line}");
         let Some(at) = i64::try_from(us).ok().and_then(|us| us.checked_mul(1000)).map(Ns) else {
             diagnostics.note_about(DiagnosticKind::LinesUnreadable, PROGRAM, place);

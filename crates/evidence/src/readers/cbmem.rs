@@ -1,7 +1,7 @@
 //! The reader of [`cbmem`](crate::formats::cbmem).
 
 use crate::boot::Found;
-use crate::formats::cbmem::{PROGRAM, is_row, is_table, read};
+use crate::formats::cbmem::{PROGRAM, is_row, is_table, raw, read};
 use crate::input::text::Line;
 use crate::input::{FirstOf, Input};
 use crate::readers::before_kernel::BeforeKernel;
@@ -15,6 +15,10 @@ pub(crate) struct Files(FirstOf);
 impl Reader for Files {
     fn kinds(&self) -> &'static [&'static str] {
         &["coreboot timestamps (cbmem)"]
+    }
+
+    fn is_whole(&self, bytes: &[u8]) -> Option<String> {
+        raw::is_table(bytes).then(|| self.kinds()[0].to_owned())
     }
 
     fn is_line(&self, line: Line<'_>) -> Option<usize> {
