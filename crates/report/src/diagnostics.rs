@@ -158,6 +158,7 @@ fn sentence(kind: DiagnosticKind) -> (&'static str, &'static str) {
         K::LengthsWithoutTimes => ("of {n} unit[s] only the length is known, not when [it was|they were] started (the longest: {name})", "[it is|they are] not on the timeline; import what says when [it was|they were] started too"),
         K::SystemdDroppedMessages => ("systemd wrote as many messages as it may in 5 s, {n} time[s], and dropped further ones", "starts and ends of units are missing then; systemd 254 and later do not with systemd.log_ratelimit_kmsg=0"),
         K::UnitTimesInSeconds => ("{n} unit[s] [is|are] known by whole seconds of the wall clock", "[its time is|their times are] up to 1 s off; import `systemctl show '*'` in place of the dump"),
+        K::LongSumWithoutPlace => ("{name} took time in all", "nothing says when, so it is in the rows of the steps around it"),
         K::SumWithoutPlace => ("{name} says the length of {n} thing[s] in all and not when [it|they] happened", "[it is|they are] not placed on the timeline"),
         K::HandOverUnknown => ("{name} does not say when it started the kernel", "the time from its last stamp to the kernel's first is missing"),
         K::FpdtChecksumWrong => ("the checksum of {n} ACPI table[s] is wrong", "[its|their] content is doubtful; read [it|them] from the machine again"),

@@ -112,6 +112,7 @@ kinds! {
     SystemdDroppedMessages = "systemd-dropped-messages", Affects(Figures::Processes);
     UnitTimesInSeconds = "unit-times-in-seconds", Affects(Figures::Times);
     SumWithoutPlace = "sum-without-place", Harmless;
+    LongSumWithoutPlace = "long-sum-without-place", Affects(Figures::Functions);
     HandOverUnknown = "hand-over-unknown", Affects(Figures::Total);
     FpdtChecksumWrong = "fpdt-checksum-wrong", Affects(Figures::OfThisFile);
     FpdtOfResume = "fpdt-of-resume", Harmless;

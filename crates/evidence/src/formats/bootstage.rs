@@ -16,7 +16,7 @@
 //! tree itself. U-Boot's timer may begin later than the machine: time before that is in none of the figures. The marks
 //! of several U-Boots (TPL, SPL, proper) are in one list.
 //!
-//! All of it happens before the kernel. [`crate::readers::before_kernel`] places it. The sums are counted, not placed.
+//! All of it happens before the kernel. [`crate::readers::before_kernel`] places it. The sums are reported, not placed.
 
 pub(crate) mod blob;
 
@@ -81,9 +81,10 @@ pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Steps {
         for (record, at) in records {
             add(record, &mut steps, diagnostics, || format!("{file}: byte {at}"));
         }
-        return steps;
+    } else {
+        read_text(file, bytes, &mut steps, diagnostics);
     }
-    read_text(file, bytes, &mut steps, diagnostics);
+    steps.report_sums(diagnostics);
     steps
 }
 
@@ -113,10 +114,7 @@ fn read_text(file: &str, bytes: &[u8], steps: &mut Steps, diagnostics: &mut Diag
             }
             Within::Sums => {
                 if let Some(record) = sum(text) {
-                    let (name, cost) =
-                        (lossy(record.name), Ns(i64::try_from(record.us).unwrap_or(0).saturating_mul(1000)));
-                    diagnostics
-                        .add(DiagnosticKind::SumWithoutPlace, PROGRAM, 1, Some(cost), || format!("{} {name}", place()));
+                    add(record, steps, diagnostics, place);
                 }
             }
             Within::Tree { depth } => {
@@ -157,7 +155,7 @@ fn property<'a>(text: &'a [u8], node: &mut Record<'a>) {
     }
 }
 
-/// Adds a record as a step; counts it if it is a sum.
+/// Adds a record as a step or as a sum.
 pub(crate) fn add(record: Record<'_>, steps: &mut Steps, diagnostics: &mut Diagnostics, place: impl Fn() -> String) {
     let Some(at) = i64::try_from(record.us).ok().and_then(|us| us.checked_mul(1000)).map(Ns) else {
         diagnostics.note_about(DiagnosticKind::LinesUnreadable, PROGRAM, place);
@@ -165,7 +163,7 @@ pub(crate) fn add(record: Record<'_>, steps: &mut Steps, diagnostics: &mut Diagn
     };
     let name = lossy(record.name);
     if record.is_sum {
-        diagnostics.add(DiagnosticKind::SumWithoutPlace, PROGRAM, 1, Some(at), || format!("{} {name}", place()));
+        steps.add_sum(&name, at, diagnostics, place);
         return;
     }
     let begins = match record.name {

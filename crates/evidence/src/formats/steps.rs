@@ -6,6 +6,9 @@ use timeline::{DiagnosticKind, Diagnostics, Ns, Phase};
 /// Far more than any firmware stamps.
 const STEPS_MAX: usize = 1 << 12;
 
+/// A time in all is long from this part of the program's time on.
+const LONG_SHARE: i64 = 100;
+
 /// The beginning of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
@@ -28,12 +31,14 @@ pub struct Steps {
     pub error: Ns,
     /// True if the last stamp is the hand-over to the kernel.
     pub hands_over: bool,
+    /// The times that the program spent in one kind of work in all, within the steps: the name and the place of each.
+    pub(crate) sums: Vec<(String, Ns, String)>,
 }
 
 impl Steps {
     /// An empty list, for stamps in whole units of `error`.
     pub(crate) fn new(program: &'static str, error: Ns) -> Steps {
-        Steps { program, steps: Vec::new(), error, hands_over: false }
+        Steps { program, steps: Vec::new(), error, hands_over: false, sums: Vec::new() }
     }
 
     /// Adds a step. A stamp earlier than the previous one counts as equal to it.
@@ -47,6 +52,26 @@ impl Steps {
             diagnostics.note(DiagnosticKind::ClockBack, place);
         }
         self.steps.push(Step { at: step.at.max(last), name: shorten(&step.name), ..step });
+    }
+
+    /// Adds a time in all.
+    pub(crate) fn add_sum(&mut self, name: &str, sum: Ns, diagnostics: &mut Diagnostics, place: impl Fn() -> String) {
+        if self.sums.len() == STEPS_MAX {
+            return diagnostics.note_about(DiagnosticKind::EntriesBeyondBound, self.program, place);
+        }
+        self.sums.push((shorten(name), sum, place()));
+    }
+
+    /// Reports the times in all, each by its name if it is worth it. Nothing says in which steps they were.
+    pub(crate) fn report_sums(&self, diagnostics: &mut Diagnostics) {
+        for (name, sum, place) in &self.sums {
+            let is_long = sum.0.saturating_mul(LONG_SHARE) >= self.last().0;
+            let (kind, about) = match is_long {
+                true => (DiagnosticKind::LongSumWithoutPlace, format!("{}: {name}", self.program)),
+                false => (DiagnosticKind::SumWithoutPlace, self.program.to_owned()),
+            };
+            diagnostics.add(kind, &about, 1, Some(*sum), || format!("{place} {name}"));
+        }
     }
 
     /// The time of the last stamp since reset.

@@ -304,8 +304,10 @@ fn u_boot_is_before_the_kernel() {
     let timeline = imported(&["bootstage/qemu-x86_64.txt"]);
     check_phases(&timeline, &[("firmware", 0, 142_234), ("loader", 142_234, 2_105_360)]);
     assert_eq!(span(&timeline, "eth_common_init"), Some((425_856, 661_835)));
-    let sums = timeline.diagnostics.iter().find(|d| d.kind == K::SumWithoutPlace).unwrap();
-    assert_eq!((sums.count, sums.cost), (3, Some(Ns::from_us(39_956))));
+    let sums = |kind| timeline.diagnostics.iter().find(|d| d.kind == kind).unwrap();
+    let (short, long) = (sums(K::SumWithoutPlace), sums(K::LongSumWithoutPlace));
+    assert_eq!((short.count, short.cost), (2, Some(Ns::from_us(6_928))));
+    assert_eq!((long.about.as_str(), long.cost), ("U-Boot: dm_r", Some(Ns::from_us(33_028))));
 
     let timeline = imported(&["bootstage/several-u-boots.txt"]);
     let kernel = "kernel, initcalls not told apart";
