@@ -154,7 +154,7 @@ fn recording_json() -> Value {
         "end": {"mark": "answer", "what": "port 80", "at_ns": 5_000_000_000_i64, "error_ns": 30_000_000},
         "evidence": [{"file": "trace.txt", "bytes": 10, "origin": "x"}],
         "overhead": {"ratio": 1.1, "low": 1.0, "high": 1.2, "how": "x", "of": {}},
-        "ticks_hz": null, "arrival_error_ns": 5, "notes": ["x"]
+        "ticks_hz": null, "arrival_error_ns": 5, "boot_key": "x", "notes": ["x"]
     })
 }
 

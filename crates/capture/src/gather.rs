@@ -86,6 +86,8 @@ pub(crate) struct Gather {
     pub files: Vec<File>,
     pub missing: Vec<Missing>,
     pub subject: Subject,
+    /// The hash of the boot's ID; empty in a container, whose boots share the ID of the host's.
+    pub boot_key: String,
     /// The time that each source took.
     pub took: Vec<(&'static str, Duration)>,
     until: Instant,
@@ -106,6 +108,7 @@ impl Gather {
             files: Vec::new(),
             missing: Vec::new(),
             subject: Subject::default(),
+            boot_key: String::new(),
             took: Vec::new(),
             until: Instant::now() + options.time,
         }

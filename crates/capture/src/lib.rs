@@ -51,8 +51,8 @@ pub struct Captured {
 pub fn capture(options: &Options) -> Captured {
     let mut gather = Gather::new(options);
     sources::collect(&mut gather);
-    let Gather { mut files, missing, subject, took, .. } = gather;
-    let mut manifest = Manifest { subject, ..Manifest::begun_now() };
+    let Gather { mut files, missing, subject, boot_key, took, .. } = gather;
+    let mut manifest = Manifest { subject, boot_key, ..Manifest::begun_now() };
     if !missing.is_empty() {
         let sentences: Vec<String> =
             missing.iter().map(|missing| format!("{} ({})", missing.what, missing.why)).collect();

@@ -13,6 +13,12 @@ pub fn rfc3339(at: SystemTime) -> String {
     humantime::format_rfc3339_seconds(at).to_string()
 }
 
+/// The time of such a text. `None` if it has another form.
+#[must_use]
+pub fn parse_rfc3339(text: &str) -> Option<SystemTime> {
+    humantime::parse_rfc3339(text).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -40,7 +40,7 @@ mod watched_variable;
 mod write;
 
 pub use atomic_write::{beside, private_beside, private_folder, private_folder_in};
-pub use date::rfc3339;
+pub use date::{parse_rfc3339, rfc3339};
 pub use error::{Diagnostic, Error, Oddity, advice};
 pub use file_names::{CAPTURE, REGISTERS, VMM_STREAM, WATCH, is_for_people, whole_name};
 pub use import::{Known, Source, import, import_known};
@@ -48,6 +48,7 @@ pub use key::Key;
 pub use lock::{Locked, LockedElsewhere};
 pub use manifest::{
     Evidence, Host, Input, InputRole, Manifest, Measured, Overhead, SCHEMA_VERSION, State, Subject, TimeBase, Vmm,
+    boot_key,
 };
 pub use open::{Condition, Lost, NotKnown, Recording, read_file};
 pub use outcome::{End, EndMark, Outcome, OutcomeKind};

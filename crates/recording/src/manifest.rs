@@ -7,6 +7,7 @@ use crate::outcome::{End, Outcome};
 use crate::rfc3339;
 use crate::spec::{Accel, GuestSpec, ObserveSpec};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use std::time::SystemTime;
 
 /// The schema version that this crate writes, and the latest that it reads.
@@ -81,9 +82,28 @@ pub struct Manifest {
     /// The error of a board's arrival times, in ns; `None` for a VMM's guest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrival_error_ns: Option<i64>,
+    /// The hash of a captured boot's ID ([`boot_key`]): two captures of one boot have the same. Empty if unknown.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub boot_key: String,
     /// Further facts for the reader, in sentences.
     #[serde(default)]
     pub notes: Vec<String>,
+}
+
+/// The hash of a boot ID, which Linux makes at random for each boot. It does not lead back to the ID. Empty if the text is not
+/// one: 32 hexadecimal digits, with or without dashes.
+#[must_use]
+pub fn boot_key(boot_id: &str) -> String {
+    let digits: String = boot_id.trim().chars().filter(|&c| c != '-').map(|c| c.to_ascii_lowercase()).collect();
+    if digits.len() != 32 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return String::new();
+    }
+    key_of(&Sha256::new().chain_update("bootscope boot ").chain_update(&digits).finalize())
+}
+
+/// A key of 32 hexadecimal digits from a hash.
+pub(crate) fn key_of(digest: &[u8]) -> String {
+    digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The recorder's progress.
@@ -303,6 +323,7 @@ impl Default for Manifest {
             until: String::new(),
             boot: None,
             arrival_error_ns: None,
+            boot_key: String::new(),
             notes: Vec::new(),
         }
     }

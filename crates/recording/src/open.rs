@@ -9,10 +9,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::lock::Locked;
-use crate::manifest::{MAX_MANIFEST_BYTES, Manifest, SCHEMA_VERSION, State, Unreadable};
+use crate::manifest::{MAX_MANIFEST_BYTES, Manifest, SCHEMA_VERSION, State, Unreadable, key_of};
 use crate::outcome::OutcomeKind;
 use crate::write::list_files;
 use crate::{BYTES_MAX, Diagnostic, Error, MANIFEST_NAME, Oddity, PARTIAL_SUFFIX, open_regular, unpack};
+use sha2::{Digest, Sha256};
 
 /// A recording that is open for reading.
 #[derive(Debug)]
@@ -171,6 +172,25 @@ impl Recording {
             Storage::Packed(entries) => Ok(entries.get(&stored).cloned()),
             Storage::Folder(_) => read_file(&self.path.join(stored)).map(Some),
         }
+    }
+
+    /// A hash of the evidence: 32 hexadecimal digits. A copy under another name has the same. Two recorded boots differ, also if
+    /// they left the same evidence. Reads all of it.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn content_key(&self) -> Result<String, Error> {
+        let mut hashes = Vec::new();
+        for name in self.names() {
+            hashes.push(Sha256::digest(self.read(name)?.unwrap_or_default()));
+        }
+        hashes.sort_unstable();
+        let mut all = Sha256::new();
+        hashes.iter().for_each(|hash| all.update(hash));
+        if self.manifest.outcome.is_some() {
+            all.update(&self.manifest.created);
+        }
+        Ok(key_of(&all.finalize()))
     }
 
     /// The first `max_bytes` bytes of a file, of any size; otherwise as [`Recording::read`].

@@ -77,6 +77,11 @@ pub(crate) fn collect() -> Collected {
     collected
 }
 
+/// The hash of this boot's ID.
+pub(crate) fn boot_key() -> String {
+    recording::boot_key(&bounded::line("/proc/sys/kernel/random/boot_id").unwrap_or_default())
+}
+
 /// The machine that the recording is about.
 pub(crate) fn subject(container: Option<&Container>) -> Subject {
     let cpuinfo = bounded::read("/proc/cpuinfo", MAX_BYTES).unwrap_or_default().bytes;

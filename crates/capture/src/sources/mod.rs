@@ -19,6 +19,9 @@ use std::time::{Duration, Instant, SystemTime};
 pub(crate) fn collect(gather: &mut Gather) {
     let container = container::detect();
     gather.subject = machine::subject(container.as_ref());
+    if container.is_none() {
+        gather.boot_key = machine::boot_key();
+    }
     let pending = gather.start("systemd", Duration::from_secs(15), systemd::manager);
     let (collected, finish) = gather.wait_for(pending).unwrap_or_default();
     gather.keep(collected);
