@@ -140,6 +140,7 @@ const READ: &[(&str, &str)] = &[
     ("report/model_document.rs", "the schema of a document"),
     ("report/fit.rs", "the options and units of a document"),
     ("report/history.rs", "metrics as the user names them"),
+    ("campaigns/machine_history/marks.rs", "files of a capture, and fields of a journal"),
     ("report/phase_colour.rs", "phases of any boot, to colour them: it decides nothing"),
     ("report/row_explanations.rs", "rows, to say what they are: it decides nothing"),
     ("report/lab/amount.rs", "functions of the reference kernel"),

@@ -3,8 +3,9 @@
 //! Several programs may write at once: the database has a write-ahead log (<https://www.sqlite.org/wal.html>), each bench
 //! is one transaction, and a writer waits while the database is busy. Adding a bench twice changes nothing: the hash of its
 //! document identifies it, or its boots if another version wrote the document. Nothing is ever removed. [`schema`] describes
-//! the layout, and [`setup`] decides which benches can be compared.
+//! the layout, and [`setup`] decides which benches can be compared. [`boots`] has the boots of machines that people use.
 
+mod boots;
 mod error;
 mod filter;
 mod open;
@@ -12,6 +13,7 @@ mod schema;
 mod setup;
 mod trials;
 
+pub use boots::{AddedBoot, BootPart, Machine, MachineBoot, PartKind, StoredBoot};
 pub use error::HistoryError;
 pub use filter::Filter;
 pub use setup::Setup;
@@ -494,7 +496,7 @@ mod tests {
         History::open(&path).unwrap().add(&document).unwrap();
         let as_before = |db: &Connection| {
             db.execute_batch(
-                "DROP TABLE metric; DROP TABLE trial; PRAGMA user_version = 1; PRAGMA journal_mode = DELETE",
+                "DROP TABLE metric; DROP TABLE trial; DROP TABLE boot_part; DROP TABLE boot; DROP TABLE packages; PRAGMA user_version = 1; PRAGMA journal_mode = DELETE",
             )
             .unwrap();
         };

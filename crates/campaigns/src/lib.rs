@@ -18,6 +18,7 @@ pub mod import;
 pub mod lab_experiments;
 #[cfg(feature = "lakes")]
 pub mod lake;
+pub mod machine_history;
 mod measure;
 mod milestone_end;
 pub mod models;

@@ -1,4 +1,6 @@
-//! `bootscope history`: lists past benches.
+//! `bootscope history`: lists past benches, and the boots of a machine.
+
+mod boots;
 
 use crate::{Done, output::Output};
 use anyhow::{Context, bail};
@@ -11,13 +13,16 @@ use serde::Serialize;
 use statistics::changes::changes;
 use std::path::{Path, PathBuf};
 
-/// List past benches, draw how boot time went, and say where it changed
+/// List past benches or boots of a machine, and say where boot time changed
 ///
 /// Every bench adds itself to the history, with all its samples. The drawing shows one setup: the same machine, CPUs,
-/// memory, command line, QEMU and host. The kernel may differ.
+/// memory, command line, QEMU and host. The kernel may differ. `add` and `boots` are for boots of a machine that people use:
+/// did the update make my boots slower?
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct Args {
+    #[command(subcommand)]
+    of_boots: Option<boots::Command>,
     /// The database [default: $XDG_DATA_HOME/bootscope/history.db]
     #[arg(long, value_name = "FILE")]
     db: Option<PathBuf>,
@@ -50,7 +55,8 @@ Examples:
   bootscope history --kernel 6.1 --since 2026-01
   bootscope history --metric vmm_max_rss
   bootscope history --bench 12 >bench.json
-  bootscope history --db ci.db --add artefacts/*/bench.json";
+  bootscope history --db ci.db --add artefacts/*/bench.json
+  bootscope history add here.tar.zst && bootscope history boots";
 
 /// The most medians that are searched for level changes; the newest are taken.
 const MAX_SEARCHED: usize = 5000;
@@ -59,10 +65,10 @@ const DEFAULT_TOP: usize = 20;
 
 /// Runs the command.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
-    let path = match &args.db {
-        Some(path) => path.clone(),
-        None => history::default_path()?,
-    };
+    if let Some(command) = &args.of_boots {
+        return boots::run(command, output);
+    }
+    let path = database(args.db.as_deref())?;
     if !args.add.is_empty() {
         return add(&path, &args.add, output);
     }
@@ -79,6 +85,11 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         output.text(&past.text(output.layout(DEFAULT_TOP)))?
     }
     Ok(Done::Well)
+}
+
+/// The path of the database.
+fn database(given: Option<&Path>) -> anyhow::Result<PathBuf> {
+    Ok(given.map_or_else(history::default_path, |path| Ok(path.to_owned()))?)
 }
 
 /// The metric to draw.

@@ -1,6 +1,6 @@
 //! A boot to add to a lake: the document of `show --json`, the manifest, and the user's additions.
 
-use recording::{Manifest, TimeBase, rfc3339};
+use recording::{Manifest, rfc3339};
 use report::Summary;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use timeline::Unit;
@@ -49,37 +49,9 @@ impl Boot {
         day(UNIX_EPOCH + Duration::from_millis(ms))
     }
 
-    /// Kind of machine, if known. Boots of different kinds are not compared. So it includes everything that affects the length of a
-    /// boot, except the guest's software.
+    /// Kind of machine, if known.
     pub fn hardware(&self) -> Option<String> {
-        if self.hardware.is_some() {
-            return self.hardware.clone();
-        }
-        let subject = &self.summary.subject;
-        let counted = self.manifest.time_base == TimeBase::GuestVirtual;
-        let parts = [
-            subject.machine.clone(),
-            if counted { "counted".to_owned() } else { subject.accelerator.clone() },
-            if subject.cpus == 0 { String::new() } else { format!("cpus={}", subject.cpus) },
-            if subject.memory_bytes == 0 { String::new() } else { format!("memory={}M", self.memory_bytes() >> 20) },
-            // A deterministic boot takes the same guest time on any host.
-            if counted { String::new() } else { self.manifest.host.cpu.clone() },
-        ];
-        let known: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        if known.is_empty() { None } else { Some(known.join(" ")) }
-    }
-
-    /// Memory of the machine in bytes. A running kernel reports less, and the difference varies from kernel to kernel. So its value
-    /// is rounded up to a multiple of an eighth of a power of two, the sizes in which memory is sold.
-    fn memory_bytes(&self) -> u64 {
-        let reported = self.summary.subject.memory_bytes;
-        let is_of_kernel = self.manifest.time_base == TimeBase::Evidence;
-        match reported.checked_ilog2() {
-            Some(log) if is_of_kernel && log > 3 => {
-                reported.checked_next_multiple_of(1 << (log - 3)).unwrap_or(reported)
-            }
-            _ => reported,
-        }
+        self.hardware.clone().or_else(|| report::hardware(&self.summary.subject, &self.manifest))
     }
 
     /// True if times are nanoseconds, of a deterministic boot guest time. If a counter's rate is unknown, they are ticks.

@@ -24,6 +24,7 @@ mod findings_text;
 mod first_screen;
 mod fit;
 mod functions_document;
+mod hardware;
 mod history;
 mod html;
 mod kernel_log;
@@ -32,6 +33,7 @@ mod lake;
 mod lanes;
 mod layout;
 mod ledger;
+mod machine_boots;
 mod milestones;
 mod model_document;
 mod overview;
@@ -80,6 +82,7 @@ pub use findings_text::explain;
 pub use first_screen::first_screen;
 pub use fit::{Fit, FitRecording, FitRow, Predicted};
 pub use functions_document::{CallLine, Calls, FunctionLine};
+pub use hardware::hardware;
 pub use history::{LevelChange, Median, PastBenches, SCHEMA as HISTORY_SCHEMA};
 pub use html::{Asks, page};
 pub use kernel_log::kernel_log;
@@ -91,6 +94,10 @@ pub use lake::{
 pub use lanes::{Label, Slice};
 pub use layout::{Cutoff, Layout};
 pub use ledger::{Ledger, LedgerPart, LedgerStep, StandsFor, State, StepKind};
+pub use machine_boots::{
+    BootPartLine, MachineBootLine, MachineBoots, MovedPart, SCHEMA as MACHINE_BOOTS_SCHEMA, StepLine, UpdateKind,
+    UpdateLine,
+};
 pub use milestones::milestones;
 pub use model_document::{MODEL_SCHEMA, ModelDocument, NotAModel, PriceLine, PricesLine};
 pub use page::{ConsoleLine, PageBoot};

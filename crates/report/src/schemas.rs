@@ -8,6 +8,7 @@ use crate::fit::Fit;
 use crate::history::PastBenches;
 use crate::lab::Lab;
 use crate::ledger::Ledger;
+use crate::machine_boots::MachineBoots;
 use crate::model_document::ModelDocument;
 use crate::summary::Summary;
 use crate::trial::Proofs;
@@ -25,6 +26,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("bootscope.diff/1", of::<Diff>()),
         ("bootscope.findings/1", of::<Findings>()),
         ("bootscope.fit/1", of::<Fit>()),
+        ("bootscope.history-boots/1", of::<MachineBoots>()),
         ("bootscope.history/1", of::<PastBenches>()),
         ("bootscope.lab/1", of::<Lab>()),
         ("bootscope.model/1", of::<ModelDocument>()),

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub enum HistoryError {
     /// The file does not exist.
-    #[error("there is no history at {0}: `bootscope bench` begins one, or name another with --db")]
+    #[error(
+        "there is no history at {0}: `bootscope bench` or `bootscope history add` begins one, or name another with --db"
+    )]
     None(PathBuf),
     /// No environment variable gives a place for it.
     #[error("neither XDG_DATA_HOME nor HOME says where the history is: name it with --db")]

@@ -8,6 +8,10 @@
 //!           out), deterministic, median_ns, low_ns, high_ns, mean_ns, sd_ns (null where no boot reached its end)
 //! trial     bench, variant's number, kernel_sha256, machine, and the finding whose remedy was tried: rule, about (both empty
 //!           for a remedy that the user proposed, and for all remedies together)
+//! boot      id, boot_key (its identity), machine, placed (its place in time), began (null if unknown), kernel, firmware, outcome,
+//!           end_code, unit, total_ns (null without an end mark), error_ns, packages (a list below, or null)
+//! boot_part boot, kind (phase, milestone or row), name, ns
+//! packages  id, sha256, list: zstd-packed lines of name and version
 //! document  bench, the whole `bootscope.bench/1` document as zstd-packed JSON: every raw sample
 //! ```
 //! `application_id` marks the file as bootscope's; `user_version` is the number of its layout. The first program that opens an
@@ -58,6 +62,20 @@ const STEPS: &[&str] = &[
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX trial_by_kernel ON trial (kernel_sha256, machine, bench);
 ",
+    "
+    CREATE TABLE packages (id INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, list BLOB NOT NULL) STRICT;
+    CREATE TABLE boot (
+        id INTEGER PRIMARY KEY, boot_key TEXT NOT NULL, machine TEXT NOT NULL, placed TEXT NOT NULL, began TEXT,
+        kernel TEXT NOT NULL, firmware TEXT NOT NULL, outcome TEXT NOT NULL, end_code TEXT NOT NULL, unit TEXT NOT NULL,
+        total_ns INTEGER, error_ns INTEGER NOT NULL, packages INTEGER REFERENCES packages,
+        UNIQUE (machine, boot_key)
+    ) STRICT;
+    CREATE INDEX boot_by_time ON boot (machine, placed, id);
+    CREATE TABLE boot_part (
+        boot INTEGER NOT NULL REFERENCES boot, kind TEXT NOT NULL, name TEXT NOT NULL, ns INTEGER NOT NULL,
+        PRIMARY KEY (boot, kind, name)
+    ) STRICT, WITHOUT ROWID;
+",
 ];
 
 /// The first layout with metrics beside the boot's length.
@@ -65,6 +83,9 @@ const WITH_METRICS: usize = 2;
 
 /// The first layout with trials. Older benches have no trials.
 const WITH_TRIALS: usize = 3;
+
+/// The first layout with boots of machines.
+const WITH_BOOTS: usize = 4;
 
 /// The newest layout.
 const NEWEST: usize = STEPS.len();
@@ -117,6 +138,11 @@ pub(super) fn has_metrics(db: &Connection) -> rusqlite::Result<bool> {
 /// True if its layout has trials.
 pub(super) fn has_trials(db: &Connection) -> rusqlite::Result<bool> {
     Ok(version(db)? >= WITH_TRIALS)
+}
+
+/// True if its layout has boots of machines.
+pub(super) fn has_boots(db: &Connection) -> rusqlite::Result<bool> {
+    Ok(version(db)? >= WITH_BOOTS)
 }
 
 fn version(db: &Connection) -> rusqlite::Result<usize> {

@@ -4,5 +4,6 @@ mod bench;
 mod check;
 mod ci;
 mod history;
+mod machine_history;
 mod range;
 mod tried;

@@ -115,7 +115,7 @@ fn the_page_describes_the_printed_documents() {
     let unseen = schemas.unseen();
     // Fields of a stock kernel, a hang, luck, a nearly equal remedy, a resumed bench, several rounds, sources, ranges,
     // an option that instructions cannot judge, and a variant without a trace. These have their own tests.
-    const ELSEWHERE: [&str; 34] = [
+    const ELSEWHERE: [&str; 44] = [
         "Checked.undecided",
         "Checked.detail",
         "CallsMoved.",
@@ -150,6 +150,16 @@ fn the_page_describes_the_printed_documents() {
         "Sources.",
         "Remedy.along",
         "ProofLine.along",
+        "HistoryBoots.",
+        "Machine.",
+        "MachineBoot.",
+        "Update.",
+        "BootPart.",
+        "Step.",
+        "MovedPart.",
+        "HistoryAddBoots.",
+        "AddedBoot.",
+        "NotAdded.",
     ];
     let here = unseen.iter().filter(|field| !ELSEWHERE.iter().any(|known| field.starts_with(known)));
     let rare =
