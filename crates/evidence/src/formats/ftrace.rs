@@ -81,8 +81,9 @@ pub struct Console<'a> {
     pub ticks: Ticks,
 }
 
-/// The bytes of memory that an event takes on the timeline, such as the start of a program with a new name.
+/// The bytes of memory that an event takes on the timeline, and those of the start of a program with a new name.
 const EVENT_COST: usize = 400;
+const EXECUTION_COST: usize = 500;
 
 /// A trace that was read once.
 #[derive(Clone, Debug)]
@@ -134,15 +135,18 @@ impl<'a> Trace<'a> {
             declared: None,
             left_out: 0,
         };
-        let most = records_max(bytes.len(), EVENT_COST);
-        let mut beyond = 0;
+        let (mut room, mut beyond) = (records_max(bytes.len(), 1), 0);
         for (line, entry) in entries(bytes) {
-            if trace.counts.events == most as u64 && matches!(entry, Entry::Event(_)) {
-                if beyond == 0 {
-                    trace.bytes = &bytes[..line.offset];
+            if let Entry::Event(record) = &entry {
+                let cost = if matches!(record.event, Event::Exec { .. }) { EXECUTION_COST } else { EVENT_COST };
+                if beyond > 0 || room < cost {
+                    if beyond == 0 {
+                        trace.bytes = &bytes[..line.offset];
+                    }
+                    beyond += 1;
+                    continue;
                 }
-                beyond += 1;
-                continue;
+                room -= cost;
             }
             trace.look(line, entry, diagnostics);
         }

@@ -26,5 +26,8 @@ pub(crate) const NAME_COST: usize = 120;
 
 /// Returns the time of each entry and exit in a thread's file. Bytes that are not a record are counted.
 pub fn stamps(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Vec<Ns> {
-    calls::all(bytes, file, diagnostics).into_iter().map(|call| call.at).collect()
+    let mut calls = calls::Calls::of(bytes);
+    let stamps = calls.by_ref().map(|call| call.at).collect();
+    calls.count_unreadable(file, diagnostics);
+    stamps
 }

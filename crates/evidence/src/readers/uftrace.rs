@@ -1,7 +1,7 @@
 //! The reader of [`uftrace`](crate::formats::uftrace).
 
 use crate::boot::{Found, Placing};
-use crate::formats::uftrace::calls::{self, Edge};
+use crate::formats::uftrace::calls::{self, Calls, Edge};
 use crate::formats::uftrace::names::{Functions, Tasks};
 use crate::formats::uftrace::{ENTRY_COST, NAME, NAME_COST};
 use crate::input::{Input, records_max};
@@ -132,21 +132,20 @@ impl Evidence for Traced<'_> {
         let mut room = records_max(bytes, 1);
         for (tid, file, bytes) in &self.files.threads {
             let track = self.track(*tid, origin, boot);
-            for call in calls::all(bytes, file, &mut boot.timeline.diagnostics) {
-                let names_before = self.names.len();
+            let mut calls = Calls::of(bytes);
+            for call in calls.by_ref() {
+                let is_new = !self.names.contains_key(&call.address);
+                let cost = ENTRY_COST * usize::from(call.edge == Edge::Entry) + NAME_COST * usize::from(is_new);
+                if room < cost {
+                    let diagnostics = &mut boot.timeline.diagnostics;
+                    diagnostics.note_about(DiagnosticKind::EntriesBeyondBound, NAME, || file.clone());
+                    continue;
+                }
+                room -= cost;
                 let name = *self.names.entry(call.address).or_insert_with(|| {
                     let name = self.files.functions.name(call.address);
                     boot.timeline.names.intern(&name)
                 });
-                if call.edge == Edge::Entry {
-                    let cost = ENTRY_COST + NAME_COST * (self.names.len() - names_before);
-                    if room < cost {
-                        let diagnostics = &mut boot.timeline.diagnostics;
-                        diagnostics.note_about(DiagnosticKind::EntriesBeyondBound, NAME, || file.clone());
-                        continue;
-                    }
-                    room -= cost;
-                }
                 let at = origin + call.at;
                 place_call((call.edge, name), at, track, file, &mut spans, boot);
                 last = last.max(at);
@@ -154,6 +153,7 @@ impl Evidence for Traced<'_> {
                     self.last = Some((at, track));
                 }
             }
+            calls.count_unreadable(file, &mut boot.timeline.diagnostics);
         }
         spans.finish(&mut boot.timeline.spans, last, &mut boot.timeline.diagnostics);
     }

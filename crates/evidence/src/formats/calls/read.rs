@@ -11,6 +11,8 @@ use timeline::{DiagnosticKind, Diagnostics};
 
 /// Memory of one record, in bytes, with everything derived from it.
 const RECORD_COST: usize = 20;
+/// A file of four times this size and more has less room for each byte.
+const ROOM_OF_LARGE_BYTES: usize = 6 << 20;
 
 /// Reads the file. `place` names the file. Cut or malformed parts are counted in `diagnostics`, and everything else is
 /// returned. Without a valid header, the result is empty.
@@ -19,8 +21,9 @@ pub fn read(place: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Calls {
     if !header(bytes, place, &mut calls, diagnostics) {
         return calls;
     }
-    // In a real boot, one byte of the file becomes eight in memory, twice as many as with a log.
-    let records_max = records_max(2 * bytes.len(), RECORD_COST);
+    // In a real boot, one byte of the file becomes eight in memory, twice as many as with a log. The bytes are in memory, too: a large
+    // file has less room, so that both stay within eight times its size.
+    let records_max = records_max((2 * bytes.len()).min(bytes.len() / 4 * 7 + ROOM_OF_LARGE_BYTES), RECORD_COST);
     let nodes_max = (bytes.len() / NODE_BYTES_LEAST).min(records_max);
     let mut reader = Reader { calls, nodes_max, records: 0, records_max, defined: Vec::new(), counts: Vec::new() };
     let mut beyond = 0;

@@ -45,32 +45,52 @@ pub(crate) fn first(bytes: &[u8]) -> Option<Ns> {
     at(bytes, 0, 0).and_then(|(stamp, _)| i64::try_from(stamp).ok()).map(Ns)
 }
 
-/// Reads all entries and exits in a file. Counts the words that are not part of a record.
-pub(crate) fn all(bytes: &[u8], file: &str, diagnostics: &mut Diagnostics) -> Vec<Call> {
-    const EVENT: u64 = 3;
-    let mut calls = Vec::new();
-    let (mut place, mut last, mut unreadable) = (0, 0, 0u64);
-    let mut has_arguments = false;
-    while place < bytes.len() {
-        let Some((stamp, word)) = at(bytes, place, last) else {
-            unreadable += u64::from(!has_arguments);
-            place += 8;
-            continue;
-        };
-        (last, has_arguments) = (stamp, word >> 2 & 1 == 1);
-        place += RECORD_BYTES;
-        let edge = match word & 3 {
-            0 => Edge::Entry,
-            1 => Edge::Exit,
-            EVENT => continue,
-            _ => Edge::Lost,
-        };
-        calls.push(Call { at: Ns(i64::try_from(stamp).unwrap_or(i64::MAX)), edge, address: word >> 16 });
+/// The entries and exits in a file, read one by one.
+pub(crate) struct Calls<'b> {
+    bytes: &'b [u8],
+    place: usize,
+    last: u64,
+    has_arguments: bool,
+    /// The words that are not part of a record.
+    unreadable: u64,
+}
+
+impl<'b> Calls<'b> {
+    pub(crate) fn of(bytes: &'b [u8]) -> Calls<'b> {
+        Calls { bytes, place: 0, last: 0, has_arguments: false, unreadable: 0 }
     }
-    if unreadable > 0 {
-        diagnostics.add(DiagnosticKind::LinesUnreadable, NAME, unreadable, None, || file.to_owned());
+
+    /// Counts the words that were not part of a record.
+    pub(crate) fn count_unreadable(&self, file: &str, diagnostics: &mut Diagnostics) {
+        if self.unreadable > 0 {
+            diagnostics.add(DiagnosticKind::LinesUnreadable, NAME, self.unreadable, None, || file.to_owned());
+        }
     }
-    calls
+}
+
+impl Iterator for Calls<'_> {
+    type Item = Call;
+
+    fn next(&mut self) -> Option<Call> {
+        const EVENT: u64 = 3;
+        while self.place < self.bytes.len() {
+            let Some((stamp, word)) = at(self.bytes, self.place, self.last) else {
+                self.unreadable += u64::from(!self.has_arguments);
+                self.place += 8;
+                continue;
+            };
+            (self.last, self.has_arguments) = (stamp, word >> 2 & 1 == 1);
+            self.place += RECORD_BYTES;
+            let edge = match word & 3 {
+                0 => Edge::Entry,
+                1 => Edge::Exit,
+                EVENT => continue,
+                _ => Edge::Lost,
+            };
+            return Some(Call { at: Ns(i64::try_from(stamp).unwrap_or(i64::MAX)), edge, address: word >> 16 });
+        }
+        None
+    }
 }
 
 #[cfg(test)]
@@ -94,8 +114,9 @@ mod tests {
         ]
         .concat();
         let mut diagnostics = Diagnostics::default();
-        let calls = all(&file, "1.dat", &mut diagnostics);
-        let rows: Vec<_> = calls.iter().map(|call| (call.at.0, call.edge, call.address)).collect();
+        let mut calls = Calls::of(&file);
+        let rows: Vec<_> = calls.by_ref().map(|call| (call.at.0, call.edge, call.address)).collect();
+        calls.count_unreadable("1.dat", &mut diagnostics);
         assert_eq!(rows, [(10, Edge::Entry, 0x1000), (20, Edge::Exit, 0x1000), (30, Edge::Lost, 0)]);
         assert_eq!(diagnostics.count(DiagnosticKind::LinesUnreadable), 2);
         assert!(recognise(&file) && !recognise(b"PERFILE2PERFILE2"));
@@ -104,7 +125,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_bytes_are_read(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200)) {
-            let calls = all(&bytes, "1.dat", &mut Diagnostics::default());
+            let calls: Vec<Call> = Calls::of(&bytes).collect();
             proptest::prop_assert!(calls.windows(2).all(|pair| pair[0].at <= pair[1].at));
         }
     }
