@@ -107,6 +107,15 @@ pub(crate) fn running_job(text: &str) -> Option<(&str, Ns)> {
     (rest.starts_with(b" / ") && job.len() <= JOB_BYTES_MAX).then_some((job, ran))
 }
 
+/// True if a line says that a user logged in: the kernel's audit record of it (AUDIT_LOGIN, kernel/auditsc.c), which has had
+/// two forms, or logind's message.
+pub(crate) fn opens_a_session(text: &str) -> bool {
+    const OF_NOBODY: &str = "auid=4294967295 ";
+    let is_login = text.contains("type=1006 audit(") && (text.contains("old auid=") || text.contains("old-auid="));
+    (is_login && text.matches(OF_NOBODY).count() == 1)
+        || (text.starts_with("systemd-logind[") && text.contains("]: New session "))
+}
+
 /// True if a line is a login prompt: `debian login:`.
 pub(crate) fn asks_for_login(text: &str) -> bool {
     let Some((before, _)) = text.split_once("login:") else { return false };
@@ -129,6 +138,20 @@ fn program(text: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_login_is_a_session() {
+        for line in [
+            "type=1006 audit(1397127782.936:2): pid=294 uid=0 old auid=4294967295 new auid=1000 old ses=4294967295 new ses=1 res=1",
+            "audit: type=1006 audit(1600000000.1:9): pid=9 uid=0 old-auid=4294967295 auid=0 tty=(none) old-ses=4294967295 ses=1 res=1",
+            "systemd-logind[310]: New session 1 of user a.",
+        ] {
+            assert!(opens_a_session(line), "{line}");
+        }
+        for line in ["type=2000 audit(1397127765.416:1): initialized", "systemd-logind[310]: New seat seat0."] {
+            assert!(!opens_a_session(line), "{line}");
+        }
+    }
 
     #[test]
     fn programs_prove_that_process_1_runs() {

@@ -81,8 +81,8 @@ fn default_target(places: &Places<'_>, boot: &mut Placing<'_>) -> Option<Mark> {
     Some((at, ERROR, EndEvidence::SystemdReached(boot.timeline.names.intern(target))))
 }
 
-/// The lines until the machine had booted, and the others: a program ran, and then the log said nothing new for a long time, without
-/// waiting for anything.
+/// The lines until the machine had booted, and the others: a user logged in, or a program ran and then the log said nothing new for a
+/// long time, without waiting for anything.
 fn of_boot<'l>(places: &Places<'l>, boot: &Placing<'_>) -> (Vec<(Ns, &'l Line)>, Vec<&'l Line>) {
     let log = places.log;
     let text = |line: &Line| log.text(line);
@@ -94,9 +94,10 @@ fn of_boot<'l>(places: &Places<'l>, boot: &Placing<'_>) -> (Vec<(Ns, &'l Line)>,
     let from = boot.start_of(Phase::Process1);
     let mut lines: Vec<(Ns, &Line)> = later(log).filter_map(|line| Some((places.at(line)?, line))).collect();
     let runs = |at: Ns, number: usize| is_run(lines[number].1) || from.is_some_and(|from| at > from);
-    let last = last_news(lines.iter().map(|&(at, line)| (at, text(line))), runs, |_| false);
-    if let Some(last) = last {
-        let rest = lines.split_off(last + 1).into_iter().map(|(_, line)| line).collect();
+    let last = last_news(lines.iter().map(|&(at, line)| (at, text(line))), runs, |_| false).map(|last| last + 1);
+    let session = lines.iter().position(|(_, line)| user_space::opens_a_session(text(line))).filter(|first| *first > 0);
+    if let Some(first_later) = last.into_iter().chain(session).min() {
+        let rest = lines.split_off(first_later).into_iter().map(|(_, line)| line).collect();
         return (lines, rest);
     }
     (lines, Vec::new())
