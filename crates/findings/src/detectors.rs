@@ -32,6 +32,7 @@ mod long_delay;
 mod long_tail;
 mod one_at_a_time;
 mod probe_work;
+mod repeated_lines;
 mod root_hold;
 mod root_wait;
 mod self_tests;
@@ -84,6 +85,7 @@ pub static DETECTORS: &[Detector] = &[
     acpi_slots::DETECTOR,
     lab_table::DETECTOR,
     log_gaps::DETECTOR,
+    repeated_lines::DETECTOR,
 ];
 
 /// The detector with this id.

@@ -6,7 +6,7 @@ use crate::detector::{Detector, Draft, Left, Part};
 use crate::facts::{Confidence, Figure, Stretch, Value};
 use crate::{Need, Remedy, Seen};
 use aho_corasick::AhoCorasick;
-use causes::{CAUSES, Cause, TIME_OUT_OF_A_UNIT};
+use causes::{CAUSES, CLOCK_STOOD, Cause, TIME_OUT_OF_A_UNIT};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -60,13 +60,15 @@ fn look(seen: &Seen) -> Vec<Draft> {
     drafts
 }
 
-/// The number of the cause of a gap: by the line that ends it, by the line that begins it, or by its length.
+/// The number of the cause of a gap: by the line that ends it, by the line that begins it, or by its length. Where the
+/// clock did not run before the gap, the line that ends it only shows that it runs.
 fn cause_of(seen: &Seen, gaps: &[Gap]) -> Option<usize> {
     let text = |name: NameId| seen.timeline.names.get(name);
     let (first, last) = (&gaps[0], &gaps[gaps.len() - 1]);
     let begins = || BEGINS.cause(text(first.stretch.name));
     let is_time_out = || is_time_out_of_a_unit(seen, last).then_some(TIME_OUT_OF_A_UNIT);
-    known(text(last.ends_with)).or_else(begins).or_else(is_time_out)
+    let stood = begins().filter(|&cause| cause == CLOCK_STOOD);
+    stood.or_else(|| known(text(last.ends_with))).or_else(begins).or_else(is_time_out)
 }
 
 /// True if a gap in user space is as long as the time that systemd gives a unit to start, less what passed before the gap.
@@ -297,6 +299,39 @@ mod tests {
     fn the_line_at_the_beginning_names_the_cause_where_the_other_does_not() {
         let log = boot(&[("Calibrating delay loop... ", 300), ("pid_max: default: 32768", 1), ("x", 1)]);
         assert_eq!(log.found_by(&[DETECTOR]).findings[0].figures[0].of, "for the calibration of the delay loop");
+    }
+
+    #[test]
+    fn time_before_the_clock_ran_is_no_silence_of_the_line_after_it() {
+        let log = boot(&[
+            ("NR_IRQS:64 nr_irqs:64 0 (or an earlier line at 0)", 2561),
+            ("mmc0: new high speed card", 1),
+            ("Run /sbin/init as init process", 1),
+        ]);
+        let found = log.found_by(&[DETECTOR]);
+        assert_eq!(found.findings[0].figures[0].of, CAUSES[CLOCK_STOOD].waits_for);
+        assert!(CAUSES[CLOCK_STOOD].waits_for.contains("stamp 0"));
+    }
+
+    #[test]
+    fn lines_of_logs_that_people_published_have_their_causes() {
+        for (line, cause) in [
+            (
+                "Initramfs unpacking failed: invalid magic at start of compressed archive",
+                "for the initrd to be unpacked",
+            ),
+            (
+                "Memory: 3912404K/4087036K available (10241K kernel code, 963K rwdata)",
+                "for all pages of memory to be handed to the allocator",
+            ),
+            ("floppy0: no floppy controllers found", "for a floppy disk controller"),
+            ("kjournald starting.  Commit interval 15 seconds", "for a file system to be mounted"),
+            ("Freeing initrd memory: 20008K", "for the initrd to be unpacked"),
+            ("pci 0000:c1:00.0: DOE: [2c8] ABORT timed out", "for a PCI device's mailbox (DOE) that does not answer"),
+        ] {
+            let found = boot(&[("a", 500), (line, 1), ("Run /sbin/init as init process", 1)]).found_by(&[DETECTOR]);
+            assert_eq!(found.findings[0].figures[0].of, cause, "{line}");
+        }
     }
 
     #[test]

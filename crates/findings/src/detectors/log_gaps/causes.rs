@@ -30,6 +30,8 @@ impl Cause {
 
 /// The place of the cause of a gap that is as long as systemd's default time-out.
 pub(super) const TIME_OUT_OF_A_UNIT: usize = 0;
+/// The place of the cause of a gap behind several lines with the stamp 0.
+pub(super) const CLOCK_STOOD: usize = 1;
 
 /// Sources: the kernel's own texts (drivers/input/serio/i8042.c, drivers/hid/usbhid/hid-core.c, drivers/char/random.c,
 /// drivers/ata/libata-*.c, drivers/base/firmware_loader, init/do_mounts.c, net/ipv4/ipconfig.c, lib/raid6/algos.c, kernel/power) and
@@ -45,6 +47,15 @@ pub(super) const CAUSES: &[Cause] = &[
         "start what the unit waits for, or take the unit out; JobTimeoutSec= and DefaultTimeoutStartSec= shorten the wait",
         &[],
     ),
+    // Kernels whose clock is a counter of the machine print its value as soon as they can read it.
+    cause(
+        &[],
+        "for the clock: earlier lines have the stamp 0",
+        "the counter may run from the machine's reset: then this is time of the firmware and the loader, not of the kernel. To tell, \
+         stamp the console's lines on another machine: record --serial, or grabserial -t",
+        &[],
+    )
+    .begins(&[&["(or an earlier line at 0)"]]),
     cause(
         &[
             &["i8042"],
@@ -121,6 +132,11 @@ pub(super) const CAUSES: &[Cause] = &[
             &["BTRFS info", "first mount"],
             &["EXT4-fs (", "recovery required"],
             &["EXT4-fs (", "re-mounted"],
+            &["EXT3-fs", "mounted filesystem"],
+            &["kjournald starting"],
+            &["F2FS-fs (", "Mounted with"],
+            &["F2FS-fs (", "recover fsync data"],
+            &["UBIFS", "mounted"],
         ],
         "for a file system to be mounted",
         "a file system that was not unmounted replays its journal: shut down cleanly; else find what waits before the mount",
@@ -324,6 +340,32 @@ pub(super) const CAUSES: &[Cause] = &[
         "for suppliers of deferred devices until the time-out",
         "build in or load the drivers of their suppliers; deferred_probe_timeout=0 ends the wait at once",
         &["deferred_probe_timeout=0"],
+    ),
+    cause(
+        &[&["Freeing initrd memory"], &["Initramfs unpacking failed"]],
+        "for the initrd to be unpacked",
+        "a smaller initrd, without modules that this machine does not load; a faster compression (lz4, zstd), or none where the image is \
+         loaded fast; or no initrd, where the drivers of the root are built in",
+        &[],
+    ),
+    cause(
+        &[&["Memory: ", " available ("]],
+        "for all pages of memory to be handed to the allocator",
+        "a kernel with DEFERRED_STRUCT_PAGE_INIT leaves most of them for later and does that on all CPUs; init_on_free=, page_poison= \
+         and debug_pagealloc= cost here, too",
+        &[],
+    ),
+    cause(
+        &[&["floppy", "no floppy controllers found"], &["Floppy drive(s)"], &["FDC 0 is "]],
+        "for a floppy disk controller",
+        "a machine without one waits seconds for it: modprobe.blacklist=floppy, or a kernel without BLK_DEV_FD",
+        &["modprobe.blacklist=floppy"],
+    ),
+    cause(
+        &[&["DOE: ", "ABORT timed out"], &["DOE: ", "timed out"], &["DOE: ", "failed to cache protocols"]],
+        "for a PCI device's mailbox (DOE) that does not answer",
+        "each mailbox has a second to answer: a newer firmware of the device, or a kernel without PCI_DOE",
+        &[],
     ),
     cause(
         &[&["alg: self-tests for"]],
