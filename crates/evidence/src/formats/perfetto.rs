@@ -14,7 +14,7 @@ mod messages;
 mod track_messages;
 pub(crate) mod tracks;
 
-use crate::input::unpacked_bytes_max;
+use crate::input::{records_max, unpacked_bytes_max};
 use flate2::read::ZlibDecoder;
 use hashbrown::HashMap;
 use messages::{Event, Generic, Packet};
@@ -36,6 +36,8 @@ const TEXT_BYTES_SMALL: usize = 9 << 20;
 const TEXT_BYTES_MAX: usize = 144 << 20;
 /// The memory of the events of a packet stays below half of what an empty file may take.
 const _: () = assert!(PACKET_BYTES_MAX / 2 * size_of::<Event>() <= 32 << 20);
+/// The memory of a thread's name, with that of its row. Traces of real machines name some thousands.
+const THREAD_NAME_COST: usize = 400;
 /// Packets that are looked at to know such a file.
 const LOOKED_AT: usize = 2000;
 const LOOKED_AT_UNPACKED: u64 = 4 << 20;
@@ -89,8 +91,9 @@ struct Text {
     /// The time of each line in ns, and its place.
     lines: Vec<(u64, u32)>,
     most: usize,
-    /// The names of threads.
+    /// The names of threads, and how many of them the lists of threads may give.
     names: HashMap<i32, String>,
+    names_most: usize,
     /// The thread that runs on each CPU.
     running: HashMap<u32, (i32, String)>,
     beyond: u64,
@@ -104,6 +107,7 @@ pub fn text(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Vec<u8> 
         lines: Vec::new(),
         most: (bytes.len().saturating_mul(TEXT_RATIO_MAX) + TEXT_BYTES_SMALL).min(TEXT_BYTES_MAX),
         names: HashMap::new(),
+        names_most: records_max(bytes.len(), THREAD_NAME_COST),
         running: HashMap::new(),
         beyond: 0,
         damaged: 0,
@@ -125,7 +129,9 @@ impl Text {
                 continue;
             };
             for thread in packet.process_tree.into_iter().flat_map(|tree| tree.threads) {
-                self.names.extend(thread.name.map(|name| (thread.tid, name)));
+                let is_beyond = self.names.len() >= self.names_most;
+                self.beyond += u64::from(is_beyond);
+                self.names.extend(thread.name.filter(|_| !is_beyond).map(|name| (thread.tid, name)));
             }
             if let (Some(packed), Some(left)) = (&packet.compressed_packets, &mut unpacked_left) {
                 let (bytes, is_whole) = unpacked(packed, left);
