@@ -46,6 +46,14 @@ mod tests {
     use std::path::Path;
     use timeline::Names;
 
+    #[test]
+    fn the_tables_of_a_page_have_these_colours_of_phases() {
+        let style = include_str!("html/style.css");
+        for (tone, colour) in COLOURS.iter().enumerate() {
+            assert!(style.contains(&format!(".p{tone} {{ background: {colour}; }}")), "{tone}: {colour}");
+        }
+    }
+
     /// The page's tests compare this list with the colours that the page draws.
     #[test]
     fn the_page_has_these_colours_of_phases() {

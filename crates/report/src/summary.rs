@@ -9,6 +9,7 @@
 use crate::drivers_document::{deferred_probe_lines, initcall_lines};
 use crate::functions_document::function_lines;
 use crate::layout::cost;
+use crate::phase_colour::phase_tone;
 use crate::sources::{end_evidence, rate_source};
 use crate::text::amount;
 use crate::user_space;
@@ -195,9 +196,9 @@ impl EndLine {
 pub struct PhaseLine {
     /// The phase's name; `unexplained` if there is no evidence.
     pub name: String,
-    /// True if there is no evidence for the phase.
+    /// The number of its colour; `None` if there is no evidence for the phase.
     #[serde(skip)]
-    pub is_unexplained: bool,
+    pub tone: Option<usize>,
     /// The family that it shares a segment of the bar with; its name if it has no family.
     #[serde(skip)]
     pub family: String,
@@ -429,7 +430,7 @@ fn end_line(boot: &Boot) -> Option<EndLine> {
 fn phase_lines(boot: &Boot) -> Vec<PhaseLine> {
     let line = |p: &analysis::Phase| PhaseLine {
         name: p.name.clone(),
-        is_unexplained: p.what == timeline::Phase::Unexplained,
+        tone: phase_tone(p.what, &p.name),
         family: p.what.family().map_or_else(|| p.name.clone(), str::to_owned),
         start_ns: p.start.0,
         end_ns: p.end.0,

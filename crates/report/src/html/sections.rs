@@ -165,14 +165,14 @@ const MIN_NAMED_PERCENT: f64 = 6.0;
 
 pub fn phases(s: &Summary, out: Out) -> io::Result<()> {
     let share = |ns: i64| if s.total_ns > 0 { ns as f64 / s.total_ns as f64 } else { 0.0 };
-    let class = |i: usize, p: &PhaseLine| if p.is_unexplained { "p-x".to_owned() } else { format!("p{}", i % 10) };
+    let class = |p: &PhaseLine| p.tone.map_or("p-x".to_owned(), |tone| format!("p{tone}"));
     writeln!(
         out,
         "<section aria-labelledby=\"h-phases\"><h2 id=\"h-phases\">Phases</h2>\n<div class=\"bar\" aria-hidden=\"true\">"
     )?;
-    for (i, p) in s.phases.iter().enumerate() {
+    for p in &s.phases {
         let length = p.end_ns - p.start_ns;
-        let (class, name) = (class(i, p), esc(&p.name));
+        let (class, name) = (class(p), esc(&p.name));
         let width = share(length) * 100.0;
         let shown = if width >= MIN_NAMED_PERCENT { name.as_str() } else { "" };
         write!(
@@ -188,13 +188,13 @@ pub fn phases(s: &Summary, out: Out) -> io::Result<()> {
          <th scope=\"col\" class=\"n\">length</th><th scope=\"col\" class=\"n\">share</th>\
          <th scope=\"col\" class=\"n\">error of start</th><th scope=\"col\">evidence of start</th></tr></thead><tbody>"
     )?;
-    for (i, p) in s.phases.iter().enumerate() {
+    for p in &s.phases {
         let length = p.end_ns - p.start_ns;
         writeln!(
             out,
             "<tr><th scope=\"row\"><i class=\"key {}\"></i>{}</th><td class=\"n\">{}</td><td class=\"n\">{}</td>\
              <td class=\"n\">{}</td><td class=\"n\">±{}</td><td>{}</td></tr>",
-            class(i, p),
+            class(p),
             esc(&p.name),
             s.at(p.start_ns),
             s.cost(p.cost()),
