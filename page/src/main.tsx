@@ -3,35 +3,24 @@ import { render } from "preact";
 import { useEffect } from "preact/hooks";
 import "./style.css";
 import { DARK, isDark, LIGHT, type Palette } from "./charts/colours";
-import { totalOf } from "./data/boot";
-import { BENCH_KEYS, KEYS, LAKE_KEYS, nextMatch, press } from "./keys";
-import { csv, Svg, save } from "./lib/save";
+import { type Boot, totalOf } from "./data/boot";
+import { nextMatch, press } from "./keys";
 import { counted, exact, grouped, short } from "./lib/time";
 import { load } from "./load";
-import {
-    expression,
-    LAKE_VIEWS,
-    type LakeView,
-    ofFragment,
-    placeOf,
-    Store,
-    type Theme,
-    toFragment,
-    useStore,
-    VIEWS,
-    type View,
-} from "./state";
+import { expression, LAKE_VIEWS, type LakeView, ofFragment, placeOf, Store, toFragment, useStore, VIEWS, type View } from "./state";
 import { BenchViews, viewsOf } from "./views/bench";
 import { Compare } from "./views/compare";
 import { Console } from "./views/console";
 import { Details } from "./views/details";
 import { Findings } from "./views/findings";
+import { Help } from "./views/help";
 import { canDraw, LakeViews } from "./views/lake";
 import { Memory } from "./views/memory";
 import { Merged } from "./views/merged";
 import { Overview, Strip } from "./views/overview";
 import { Results } from "./views/results";
 import { Timeline } from "./views/timeline";
+import { Tools } from "./views/tools";
 import { WhatIf } from "./views/whatif";
 import { Where } from "./views/where";
 
@@ -47,6 +36,31 @@ const NAMES: Record<View, string> = {
     whatif: "What-if",
     memory: "Memory",
 };
+
+/** The views with the strip of phases above them. */
+const WITH_STRIP: ReadonlySet<View> = new Set(["merged", "overview", "path", "tracks", "console"]);
+
+/** True if a boot has something to show in a view. A part that is not read yet may bring it. */
+function hasView(boot: Boot, view: View): boolean {
+    const isUnread = !boot.isWhole;
+    switch (view) {
+        case "path":
+            return false; // a switch of the timeline
+        case "compare":
+            return (boot.facts?.boots ?? 1) > 1;
+        case "tracks":
+            return isUnread || boot.instants.all.length > 0 || boot.tracks.some(track => boot.hasLane(track.id));
+        case "where":
+        case "whatif":
+            return boot.summary.where.length > 0;
+        case "console":
+            return isUnread || boot.console.length + boot.kernelLog().length > 0;
+        case "memory":
+            return Number(boot.summary.subject.memory_bytes) > 0 || (boot.facts?.memory ?? []).length > 0 || boot.summary.watched !== null;
+        default:
+            return true;
+    }
+}
 
 const LAKE_NAMES: Record<LakeView, string> = {
     time: "Over time",
@@ -125,11 +139,7 @@ function App({ store }: { store: Store }) {
         <>
             <Header store={store} />
             <Wrong store={store} />
-            {state.view === "merged" ||
-            state.view === "overview" ||
-            state.view === "path" ||
-            state.view === "tracks" ||
-            state.view === "console" ? (
+            {WITH_STRIP.has(state.view) && boot.summary.phases.length + boot.stays.length > 0 ? (
                 <Strip store={store} palette={palette} />
             ) : null}
             <main class={`view ${state.view}`} key={state.shown}>
@@ -282,11 +292,12 @@ function Wrong({ store }: { store: Store }) {
 function Header({ store }: { store: Store }) {
     const { boot, state } = store;
     const { summary, unit } = boot;
-    const name = `${summary.subject.os} ${summary.subject.kernel}`.trim() || "A boot";
+    const name = `${summary.subject.os} ${summary.subject.kernel}`.trim() || (totalOf(boot) > 0 ? "A boot" : "A profile");
     const isBroken = state.find !== "" && !expression(state.find);
     const matches = state.find && !isBroken ? store.matches() : [];
     const rows = matches.length === 0 && !isBroken ? store.rowsFound() : 0;
     const total = totalOf(boot);
+    const [sampled] = summary.sampled?.events ?? [];
     const read = boot.spans.count;
     const isFlame = state.view === "compare" && state.compare.table === "flame";
     const canDraw = ["overview", "path", "tracks", "merged"].includes(state.view) || isFlame;
@@ -321,13 +332,13 @@ function Header({ store }: { store: Store }) {
                 </>
             ) : null}
             <strong id="total" data-ns={String(total)} title={exact(total, unit)}>
-                {short(total, unit)}
+                {total > 0 || !sampled ? short(total, unit) : counted(Number(sampled.samples), "sample")}
             </strong>
             <span class={`outcome ${summary.outcome === "reached" ? "good" : summary.outcome === "imported" ? "" : "bad"}`}>
                 {summary.outcome || "outcome unknown"}
             </span>
             <nav aria-label="views">
-                {VIEWS.filter(view => view !== "path" && (view !== "compare" || (boot.facts?.boots ?? 1) > 1)).map(view => (
+                {VIEWS.filter(view => hasView(boot, view)).map(view => (
                     <button
                         type="button"
                         key={view}
@@ -374,132 +385,6 @@ function Header({ store }: { store: Store }) {
                 )}
             </Tools>
         </header>
-    );
-}
-
-interface Saved {
-    readonly store: Store;
-    readonly name: string;
-    readonly view: string;
-    /** True if the view has a picture, and if it has a table. */
-    readonly canDraw: boolean;
-    readonly canList: boolean;
-}
-
-function Tools({ children, ...saved }: Saved & { children?: preact.ComponentChildren }) {
-    const { store } = saved;
-    return (
-        <span class="tools">
-            {children}
-            <Save {...saved} />
-            <label class="unseen" for="theme">
-                colours
-            </label>
-            <select id="theme" value={store.state.theme} onChange={event => store.set({ theme: event.currentTarget.value as Theme })}>
-                <option value="system">system</option>
-                <option value="light">light</option>
-                <option value="dark">dark</option>
-            </select>
-            <button type="button" aria-label="keys and help" onClick={() => store.set({ help: true })}>
-                ?
-            </button>
-        </span>
-    );
-}
-
-function Save({ store, name, view, canDraw, canList }: Saved) {
-    const file = (ending: string): string => `${name.replace(/[^A-Za-z0-9._-]+/g, "-").slice(0, 60)}-${view}.${ending}`;
-    const does: Record<string, () => void> = {
-        svg: () => {
-            const { draw } = store.target;
-            if (!draw) return;
-            const svg = new Svg(draw.width, draw.height);
-            draw.on(svg);
-            save(file("svg"), new Blob([svg.text()], { type: "image/svg+xml" }));
-        },
-        png: () => {
-            const { draw } = store.target;
-            if (!draw) return;
-            const canvas = document.createElement("canvas");
-            [canvas.width, canvas.height] = [draw.width * 2, draw.height * 2];
-            const context = canvas.getContext("2d");
-            if (!context) return;
-            context.scale(2, 2);
-            draw.on(context);
-            canvas.toBlob(blob => blob && save(file("png"), blob));
-        },
-        csv: () => {
-            const rows = store.target.rows?.();
-            if (rows) save(file("csv"), new Blob([csv(rows)], { type: "text/csv" }));
-        },
-        link: () => void navigator.clipboard?.writeText(`${location.href.replace(/#.*/, "")}#${toFragment(store.state, store.subject)}`),
-        print: () => window.print(),
-    };
-    return (
-        <>
-            <label class="unseen" for="save">
-                save
-            </label>
-            <select
-                id="save"
-                value=""
-                onChange={event => {
-                    does[event.currentTarget.value]?.();
-                    event.currentTarget.value = "";
-                }}
-            >
-                <option value="">save…</option>
-                {canDraw ? <option value="svg">the picture as SVG</option> : null}
-                {canDraw ? <option value="png">the picture as PNG</option> : null}
-                {canList ? <option value="csv">the table as CSV</option> : null}
-                <option value="link">copy the link</option>
-                <option value="print">print all tables</option>
-            </select>
-        </>
-    );
-}
-
-function Help({ store }: { store: Store }) {
-    return (
-        <div class="help" role="dialog" aria-modal="true" aria-label="Keys">
-            <h2>Keys</h2>
-            <dl>
-                {{ boots: KEYS, bench: BENCH_KEYS, lake: LAKE_KEYS }[store.subject].map(([keys, does]) => (
-                    <div key={keys}>
-                        <dt>
-                            <kbd>{keys}</kbd>
-                        </dt>
-                        <dd>{does}</dd>
-                    </div>
-                ))}
-            </dl>
-            {store.subject !== "boots" ? null : (
-                <>
-                    <p>
-                        Ctrl and the wheel zoom, shift and the wheel move. Dragging moves the chart; along its axis of time, or with shift,
-                        it selects a range. A click on a span and one with shift on another select the time between the two. In the strip of
-                        phases, dragging chooses the window and a double click shows all.
-                    </p>
-                    <p>
-                        In a track's strip: a full bar is running, half a bar is runnable without a CPU, a line is waiting. The boot path is
-                        the line across all tracks. An arrow shows where it goes on in another thread: to the one that is waited for, and
-                        back to the one that waited.
-                    </p>
-                    <p>
-                        Green ran, amber could have run and had no CPU, blue waited for a disk, pink for another device or a timer, grey for
-                        anything else. The strip below the phases has the same colours for the boot path. Spans have a colour by their kind,
-                        and several tones so that neighbours differ.
-                    </p>
-                    <p>
-                        “(indirect call)”: the caller called the function through a pointer. “f (a call of it)”: a function that f called,
-                        whose name is not known. “· runqueue”: it had the CPU while who the boot waited for could have run.
-                    </p>
-                </>
-            )}
-            <button type="button" onClick={() => store.set({ help: false })} ref={button => button?.focus()}>
-                close
-            </button>
-        </div>
     );
 }
 

@@ -31,7 +31,7 @@ export type Selection =
     | undefined;
 
 export type Theme = "system" | "light" | "dark";
-export type MergedOf = "path" | "threads" | "calls";
+export type MergedOf = "path" | "threads" | "calls" | "samples";
 export type MergedWay = "down" | "up" | "sandwich";
 
 export interface State {
@@ -408,7 +408,7 @@ export function ofFragment(fragment: string): Partial<State> {
             machines: one("machines", MACHINE_TABLES, "outliers"),
         },
         merged: {
-            of: one("of", ["path", "threads", "calls"], "path"),
+            of: one("of", ["path", "threads", "calls", "samples"], "path"),
             way: one("way", ["down", "up", "sandwich"], "down"),
             of_function: from.get("function") ?? "",
             in_window: from.get("window") === "merged",

@@ -2,7 +2,7 @@
 // says also has a text, a pattern or a place. Text on colours has a contrast of 4.5 or more in both themes (test/colours.test.mjs).
 
 /** The work or wait of a boot at a moment. charts/meaning.ts says which step of the boot path has which. */
-export type Meaning = "computing" | "run queue" | "disk" | "device" | "waiting" | "idle";
+export type Meaning = "computing" | "computing or waiting" | "run queue" | "disk" | "device" | "waiting" | "idle";
 
 export interface Palette {
     readonly background: string;
@@ -121,7 +121,15 @@ export const LIGHT: Palette = {
     unexplained: "#d5d2cc",
     path: "#b3261e",
     arrow: "#b3261e",
-    meanings: { computing: "#2f7d4f", "run queue": "#e0a100", disk: "#0b6fb8", device: "#d98bc4", waiting: "#98938a", idle: "#c9c5be" },
+    meanings: {
+        computing: "#2f7d4f",
+        "computing or waiting": "#6f8aa3",
+        "run queue": "#e0a100",
+        disk: "#0b6fb8",
+        device: "#d98bc4",
+        waiting: "#98938a",
+        idle: "#c9c5be",
+    },
     selected: "#0b57d0",
     found: "#f06ba8",
     marked: "rgba(11,87,208,0.12)",
@@ -142,7 +150,15 @@ export const DARK: Palette = {
     unexplained: "#44474a",
     path: "#ff8a80",
     arrow: "#ff8a80",
-    meanings: { computing: "#5fbf86", "run queue": "#f0c04a", disk: "#3f8fd6", device: "#d890d2", waiting: "#7d8287", idle: "#4a4e52" },
+    meanings: {
+        computing: "#5fbf86",
+        "computing or waiting": "#b5c7d3",
+        "run queue": "#f0c04a",
+        disk: "#3f8fd6",
+        device: "#d890d2",
+        waiting: "#7d8287",
+        idle: "#4a4e52",
+    },
     selected: "#8ab4f8",
     found: "#b3215f",
     marked: "rgba(138,180,248,0.18)",

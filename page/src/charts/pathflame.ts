@@ -64,10 +64,14 @@ export interface PathFlame {
     readonly depth: number;
     readonly from: number;
     readonly to: number;
+    /** The left edge of the chart; 0 if it has the whole width. */
+    readonly left?: number;
     readonly width: number;
     readonly selectedSpan: number | undefined;
     readonly selected: { from: number; to: number } | undefined;
 }
+
+const scaleOf = ({ from, to, left = 0, width }: PathFlame): Scale => ({ from, to, left, right: width });
 
 /** The labels of the largest rows, and of the first findings, in this order. */
 export function calloutsOf(boot: Boot): Callout[] {
@@ -152,20 +156,22 @@ function place(flame: PathFlame, scale: Scale): Placed[] {
 
 /** The height of the labels, and of the whole chart. */
 export function heightOf(flame: PathFlame): { labels: number; whole: number } {
-    const scale = { from: flame.from, to: flame.to, left: 0, right: flame.width };
+    const scale = scaleOf(flame);
     const lines = Math.max(0, ...place(flame, scale).map(one => one.line + 1));
     const labels = lines * (ROW + 2) + (lines > 0 ? 6 : 0);
     return { labels, whole: AXIS + labels + (flame.depth + 1) * ROW + 4 };
 }
 
-/** Draws the chart from `top` on, and returns its boxes. */
-export function paintPathFlame(flame: PathFlame, on: Surface, top = 0): Box[] {
+/** Draws the chart from `top` on, and returns its boxes. Several charts may share an axis, which their caller then draws. */
+export function paintPathFlame(flame: PathFlame, on: Surface, top = 0, hasAxis = true): Box[] {
     const { boot, palette, width } = flame;
-    const scale: Scale = { from: flame.from, to: flame.to, left: 0, right: width };
-    const { labels, whole: height } = heightOf(flame);
+    const scale = scaleOf(flame);
+    const { labels, whole } = heightOf(flame);
+    const above = hasAxis ? AXIS : 0;
+    const height = whole - AXIS + above;
     on.fillStyle = palette.background;
-    on.fillRect(0, top, width, height);
-    const base = top + AXIS + labels;
+    on.fillRect(scale.left, top, width - scale.left, height);
+    const base = top + above + labels;
     const drawn = stretches(flame, scale);
     const [boxes, texts, names] = [new Boxes(), new Texts(), new Texts()];
     for (const { left, right, row, span, label } of drawn) {
@@ -179,8 +185,8 @@ export function paintPathFlame(flame: PathFlame, on: Surface, top = 0): Box[] {
     texts.paint(on, palette.onFill);
     names.paint(on, palette.faint);
     outline(flame, scale, drawn, base, on);
-    callouts(flame, scale, top + AXIS, base, on);
-    if (top === 0) axis(scale, AXIS - 1, boot.unit, palette, on);
+    callouts(flame, scale, top + above, base, on);
+    if (top === 0 && hasAxis) axis(scale, AXIS - 1, boot.unit, palette, on);
     return drawn;
 }
 
@@ -192,7 +198,7 @@ function outline(flame: PathFlame, scale: Scale, drawn: readonly Box[], base: nu
         if (selectedSpan !== undefined && box.span === selectedSpan)
             on.strokeRect(box.left, base + box.row * ROW, Math.max(box.right - box.left, 2), ROW - 1);
     if (!selected || selected.to <= flame.from || selected.from >= flame.to) return;
-    const [left, right] = [Math.max(x(scale, selected.from), 0), Math.min(x(scale, selected.to), flame.width)];
+    const [left, right] = [Math.max(x(scale, selected.from), scale.left), Math.min(x(scale, selected.to), flame.width)];
     on.fillStyle = palette.marked;
     on.fillRect(left, base, Math.max(right - left, 1), (flame.depth + 1) * ROW);
 }
@@ -269,11 +275,12 @@ function stretches(flame: PathFlame, scale: Scale): Box[] {
 }
 
 /** The box at a place of the chart, or the label of a row or finding. */
-export function hitPathFlame(flame: PathFlame, drawn: readonly Box[], px: number, py: number): Box | Callout | undefined {
-    const scale: Scale = { from: flame.from, to: flame.to, left: 0, right: flame.width };
-    const base = AXIS + heightOf(flame).labels;
+export function hitPathFlame(flame: PathFlame, drawn: readonly Box[], px: number, py: number, hasAxis = true): Box | Callout | undefined {
+    const scale = scaleOf(flame);
+    const above = hasAxis ? AXIS : 0;
+    const base = above + heightOf(flame).labels;
     if (py < base) {
-        const line = Math.floor((py - AXIS) / (ROW + 2));
+        const line = Math.floor((py - above) / (ROW + 2));
         return place(flame, scale).find(one => one.line === line && px >= one.left && px < one.left + one.width)?.callout;
     }
     const row = Math.floor((py - base) / ROW);

@@ -1,5 +1,5 @@
 // Tracks in order of time: a lane for each track, with its state, its spans by depth, and the boot path across all lanes.
-import type { Boot, Stay, Track, Wait } from "../data/boot";
+import type { Boot, Stay, Track, TrackKind, Wait } from "../data/boot";
 import type { Instant } from "../data/instants";
 import type { Surface } from "../lib/save";
 import type { Palette } from "./colours";
@@ -25,9 +25,13 @@ export function gutterOf(width: number): number {
     return Math.min(190, Math.round(width * 0.26));
 }
 export const AXIS = 20;
+/** The left edge of the names of lanes; left of it is the mark of a track that can be folded. */
+const NAME_LEFT = 18;
 /** Height of the strip above a track's spans that shows if it ran. */
 const STATE = 8;
 const GAP = 5;
+/** The least height of a lane, for the track's name. */
+const MIN_LANE = 16;
 /** Rows of a folded track: in the view of the path, on the path, elsewhere. */
 const FOLDED_ROWS = { path: 4, onPath: 8, other: 2 } as const;
 /** The least distance of arrows in pixels. If there are more, some are left out until the user zooms in. */
@@ -39,6 +43,7 @@ const THIN = 1;
 /** Pixels of text after an instant, least and most. */
 const MIN_ROOM = 34;
 const MAX_ROOM = 160;
+const MAX_MESSAGE = 480;
 /** Pixels beside an instant that also belong to it. */
 const NEAR = 4;
 /** The share of the boot path from which a track comes before all tracks with less. */
@@ -56,6 +61,7 @@ export interface Lane {
 /** A lane of instants. It lies between the axis and the tracks. */
 export interface InstantLane {
     readonly name: string;
+    readonly isOfMessages: boolean;
     readonly all: readonly Instant[];
     readonly y: number;
 }
@@ -88,14 +94,8 @@ export function layOut(boot: Boot, folded: ReadonlySet<number>, only: "path" | "
     for (const stay of boot.stays) if (!first.has(stay.owner.track)) first.set(stay.owner.track, stay.index);
     const times = timeOnPath(boot);
     const hasMuch = (track: number): boolean => (times.get(track) ?? 0) >= boot.total * MIN_LARGE_SHARE;
-    const waiters = new Set<number>();
-    for (const stay of boot.stays) for (const frame of stay.chain) waiters.add(frame.track);
-    const hasSomething = (track: Track): boolean => {
-        const [from, to] = boot.spansOf(track.id);
-        return to > from || waiters.has(track.id) || boot.runningOf(track.id).length > 0;
-    };
     const wanted = boot.tracks.filter(track =>
-        only === "path" ? waiters.has(track.id) || track.id === selectedTrack : hasSomething(track),
+        only === "path" ? boot.onPath.has(track.id) || track.id === selectedTrack : boot.hasLane(track.id),
     );
     const key = (track: Track): number => {
         const on = first.get(track.id);
@@ -103,11 +103,16 @@ export function layOut(boot: Boot, folded: ReadonlySet<number>, only: "path" | "
             ? on + (hasMuch(track.id) ? 0 : 1e9)
             : 2e9 + (ORDER[track.kind] ?? 9) * 1e7 + track.id + (track.idle ? 1e6 : 0);
     };
-    wanted.sort((a, b) => key(a) - key(b));
+    // Each thread is by itself. Tracks of another kind, such as the stacks of firmware, lie together, where the first of them lies,
+    // by their numbers: stacks have them in the order of their first use.
+    const groups = new Map<TrackKind, number>();
+    for (const track of wanted) groups.set(track.kind, Math.min(groups.get(track.kind) ?? Infinity, key(track)));
+    const group = (track: Track): number => (track.kind === "thread" ? key(track) : groups.get(track.kind)!);
+    wanted.sort((a, b) => group(a) - group(b) || a.id - b.id);
     const lanes: Lane[] = [];
     let y = AXIS;
-    const instants = (only === "all" ? boot.instants.lanes : []).map(({ name, all }) => {
-        const lane = { name, all, y };
+    const instants = (only === "all" ? boot.instants.lanes : []).map(({ name, isOfMessages, all }) => {
+        const lane = { name, isOfMessages, all, y };
         y += ROW + GAP;
         return lane;
     });
@@ -115,13 +120,15 @@ export function layOut(boot: Boot, folded: ReadonlySet<number>, only: "path" | "
         const depth = boot.rows(track.id).rows.length;
         const few = only === "path" ? FOLDED_ROWS.path : first.has(track.id) ? FOLDED_ROWS.onPath : FOLDED_ROWS.other;
         const isFolded = depth > few && !folded.has(track.id);
-        const least = track.id === selectedTrack ? boot.spans.depth[selectedSpan!]! + 1 : 1;
+        const least = track.id === selectedTrack ? boot.spans.depth[selectedSpan!]! + 1 : 0;
         const rows = Math.max(isFolded ? few : depth, least);
-        const height = STATE + rows * ROW + GAP;
+        const height = Math.max(STATE + rows * ROW + GAP, MIN_LANE);
         lanes.push({ track, y, height, rows, depth, isFolded });
         y += height;
     }
-    return { lanes, instants, height: y, empty: only === "all" ? boot.tracks.length - wanted.length : 0 };
+    const marked = new Set(boot.marks.map(mark => mark.track));
+    const empty = only === "all" ? boot.tracks.filter(track => !boot.hasLane(track.id) && !marked.has(track.id)).length : 0;
+    return { lanes, instants, height: y, empty };
 }
 
 /** The vertical position of a span in a layout. */
@@ -237,7 +244,8 @@ function states(picture: Picture, scale: Scale, lane: Lane, y: number, boxes: Bo
 /** Draws instants. One with a length is a box; one without is a line, with its text if the next one leaves room. */
 function instantLanes(picture: Picture, scale: Scale, boxes: Boxes, within: Texts, beside: Texts): void {
     const { palette, height, scroll, selectedInstant } = picture;
-    for (const { all, y } of picture.layout.instants) {
+    for (const { all, isOfMessages, y } of picture.layout.instants) {
+        const tick = isOfMessages ? palette.faint : palette.arrow;
         const top = y - scroll;
         if (top < -ROW || top > height) continue;
         const seen = [
@@ -250,14 +258,17 @@ function instantLanes(picture: Picture, scale: Scale, boxes: Boxes, within: Text
         ];
         seen.forEach(({ one, left, right }, i) => {
             const isThin = one.to === one.from;
-            const room = Math.min((seen[i + 1]?.left ?? scale.right) - left, isThin ? MAX_ROOM : right - left);
+            const room = Math.min(
+                (seen[i + 1]?.left ?? scale.right) - left,
+                isThin ? (isOfMessages ? MAX_MESSAGE : MAX_ROOM) : right - left,
+            );
             if (!isThin) boxes.add(palette.other[0]!, left, top, Math.max(right - left, 1), ROW - 1);
             if (isThin)
                 boxes.add(
-                    one.index === selectedInstant ? palette.selected : palette.arrow,
+                    one.index === selectedInstant ? palette.selected : tick,
                     left,
                     top,
-                    one.index === selectedInstant ? 4 : 2,
+                    one.index === selectedInstant ? 4 : isOfMessages ? 1 : 2,
                     ROW - 1,
                 );
             else if (one.index === selectedInstant) boxes.add(palette.selected, left, top + ROW - 4, Math.max(right - left, 2), 3);
@@ -376,7 +387,7 @@ function gutter(picture: Picture, on: Surface): void {
         on.font = FONT;
         on.textBaseline = "middle";
         on.fillStyle = palette.faint;
-        on.fillText(fitting(name, gutterOf(picture.width) - 10), 6, y - picture.scroll + ROW / 2);
+        on.fillText(fittingName(name, gutterOf(picture.width) - 22), NAME_LEFT, y - picture.scroll + ROW / 2);
     }
     for (const { lane, y } of seen(picture)) {
         on.beginPath();
@@ -386,8 +397,9 @@ function gutter(picture: Picture, on: Surface): void {
         on.font = FONT;
         on.textBaseline = "middle";
         on.fillStyle = palette.text;
-        const fold = lane.isFolded ? "▸ " : lane.rows > FOLDED_ROWS.other ? "▾ " : "   ";
-        on.fillText(fold + fittingName(lane.track.label, gutterOf(picture.width) - 22), 6, y + STATE / 2 + 4);
+        const fold = lane.isFolded ? "▸" : lane.rows > FOLDED_ROWS.other ? "▾" : "";
+        if (fold) on.fillText(fold, 6, y + STATE / 2 + 4);
+        on.fillText(fittingName(lane.track.label, gutterOf(picture.width) - 22), NAME_LEFT, y + STATE / 2 + 4);
     }
 }
 

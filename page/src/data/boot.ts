@@ -5,151 +5,23 @@
 import { type Unit, unitOf, type Whole, whole } from "../lib/time";
 import { type Facts, SCHEMA, type Summary } from "./facts";
 import { type Instants, instantsOf, type Sample } from "./instants";
-import type { Numbers, Table } from "./table";
+import { ByTrack, Longest } from "./lists";
+import {
+    type ConsoleLine,
+    labelsOf,
+    type Mark,
+    type Running,
+    STAY_KINDS,
+    type Stay,
+    TRACK_KINDS,
+    type Track,
+    WAIT_KINDS,
+    type Wait,
+} from "./model";
+import { column, number, Spans, sumOf, texts } from "./spans";
+import type { Table } from "./table";
 
-export interface Track {
-    readonly id: number;
-    readonly name: string;
-    /** The name, with the track's number if two tracks may share a name. */
-    readonly label: string;
-    readonly kind: TrackKind;
-    readonly idle: boolean;
-    readonly created: number;
-    readonly by: number | undefined;
-    /** The thing that it stands for if another track waited for it. */
-    readonly thing: number;
-}
-
-export type TrackKind = "vmm" | "firmware" | "thread" | "cpu" | "interrupts" | "console";
-const TRACK_KINDS: readonly TrackKind[] = ["vmm", "firmware", "thread", "cpu", "interrupts", "console"];
-
-export type StayKind = "running" | "runqueue" | "interrupt" | "topic" | "wait";
-const STAY_KINDS: readonly StayKind[] = ["running", "runqueue", "interrupt", "topic", "wait"];
-
-/** A frame of a chain: a track, and the span that was open on it. */
-export interface Frame {
-    readonly track: number;
-    readonly span: number | undefined;
-}
-
-/** A part of the boot path that is charged to one track. */
-export interface Stay {
-    readonly index: number;
-    readonly from: number;
-    readonly to: number;
-    readonly kind: StayKind;
-    /** The name of what was waited for, if it has one. */
-    readonly on: string;
-    /** True if the owner goes on from span to span. */
-    readonly goesOn: boolean;
-    /** The chain of waiters; the owner comes last. */
-    readonly chain: readonly Frame[];
-    readonly owner: Frame;
-    /** Start and length to the nanosecond, if doubles do not hold them. */
-    readonly exact: { readonly from: bigint; readonly length: bigint } | undefined;
-}
-
-export type WaitKind = "thread" | "interrupt" | "holders" | "nothing" | "halted" | "unknown";
-const WAIT_KINDS: readonly WaitKind[] = ["thread", "interrupt", "holders", "nothing", "halted", "unknown"];
-
-export interface Wait {
-    readonly track: number;
-    readonly from: number;
-    readonly woken: number;
-    readonly until: number;
-    readonly kind: WaitKind;
-    /** A track, or a name. */
-    readonly on: number;
-}
-
-/** A stretch in which a CPU ran a track. */
-export interface Running {
-    readonly track: number;
-    readonly cpu: number;
-    readonly from: number;
-    readonly to: number;
-}
-
-export interface Mark {
-    readonly at: number;
-    readonly name: string;
-    readonly track: number;
-}
-
-export interface ConsoleLine {
-    readonly at: number | undefined;
-    readonly text: string;
-}
-
-/** Spans in columns. Only the first `count` of each column are read so far. */
-export class Spans {
-    count = 0;
-    readonly track: Uint32Array;
-    readonly start: Float64Array;
-    readonly end: Float64Array;
-    readonly depth: Uint32Array;
-    readonly label: Uint32Array;
-    /** Start and length to the nanosecond, if doubles do not hold one of them. */
-    exact: { start: BigInt64Array; length: BigUint64Array } | undefined;
-
-    constructor(readonly all: number) {
-        this.track = new Uint32Array(all);
-        this.start = new Float64Array(all);
-        this.end = new Float64Array(all);
-        this.depth = new Uint32Array(all);
-        this.label = new Uint32Array(all);
-    }
-
-    add(table: Table): void {
-        const [track, start, length, depth, label] = ["track", "start", "length", "depth", "label"].map(n => column(table, n));
-        const at = this.count;
-        if (at + table.rows > this.all) throw new Error("more spans than were announced");
-        this.track.set(track!.values, at);
-        this.start.set(start!.values, at);
-        for (let i = 0; i < table.rows; i += 1) this.end[at + i] = start!.values[i]! + length!.values[i]!;
-        this.depth.set(depth!.values, at);
-        this.label.set(label!.values, at);
-        const isWide = start!.exact !== undefined || length!.exact !== undefined;
-        if (isWide && !this.exact) {
-            this.exact = { start: new BigInt64Array(this.all), length: new BigUint64Array(this.all) };
-            // The earlier spans fit in doubles, so these are exact.
-            for (let i = 0; i < at; i += 1) this.setExact(i, BigInt(this.start[i]!), BigInt(this.end[i]! - this.start[i]!));
-        }
-        if (this.exact) {
-            for (let i = 0; i < table.rows; i += 1) {
-                this.setExact(at + i, BigInt(start!.exact?.[i] ?? start!.values[i]!), BigInt(length!.exact?.[i] ?? length!.values[i]!));
-            }
-        }
-        this.count += table.rows;
-    }
-
-    private setExact(i: number, start: bigint, length: bigint): void {
-        this.exact!.start[i] = start;
-        this.exact!.length[i] = length;
-    }
-}
-
-function column(table: Table, name: string): Numbers {
-    const numbers = table.numbers[name];
-    if (!numbers) throw new Error(`part ${table.name} has no column ${name}`);
-    return numbers;
-}
-
-function sumOf(values: ArrayLike<number>): number {
-    let sum = 0;
-    for (let i = 0; i < values.length; i += 1) sum += values[i]!;
-    return sum;
-}
-
-function texts(table: Table, name: string): string[] {
-    const values = table.texts[name];
-    if (!values) throw new Error(`part ${table.name} has no column ${name}`);
-    return values;
-}
-
-function number(table: Table, name: string, row: number): number {
-    return column(table, name).values[row] ?? 0;
-}
+export type { ConsoleLine, Frame, Mark, Running, Stay, StayKind, Track, TrackKind, Wait, WaitKind } from "./model";
 
 /** A track's spans in rows by depth, each in order of time. */
 export interface Rows {
@@ -177,6 +49,8 @@ export class Boot {
     console: ConsoleLine[] = [];
     private log: readonly ConsoleLine[] | undefined;
     calls: Table | undefined;
+    /** The merged stacks of samples. */
+    stacks: Table | undefined;
     /** The call of each span, and the time spent in the spans of each call, if the page has them. */
     nodes: Table | undefined;
     inSpans: Table | undefined;
@@ -189,6 +63,7 @@ export class Boot {
     private firstSpan: Uint32Array = new Uint32Array(1);
     private readonly rowsOf = new Map<number, Rows>();
     private labelTexts: string[] = [];
+    private onPathOf: { readonly stays: readonly Stay[]; readonly tracks: ReadonlySet<number> } | undefined;
     private parentOf: Uint32Array | undefined;
     private readonly waitsByTrack = new ByTrack<Wait>();
     private readonly runningByTrack = new ByTrack<Running>();
@@ -197,7 +72,7 @@ export class Boot {
     add(table: Table): void {
         this.version += 1;
         const rows = Array.from(
-            { length: ["spans", "frames", "calls", "nodes", "in_spans", "order"].includes(table.name) ? 0 : table.rows },
+            { length: ["spans", "frames", "stacks", "calls", "nodes", "in_spans", "order"].includes(table.name) ? 0 : table.rows },
             (_, i) => i,
         );
         const at = (name: string, row: number): number => number(table, name, row);
@@ -266,6 +141,9 @@ export class Boot {
                     event: this.names[at("event", i)] ?? "",
                     function: this.names[at("function", i)] ?? "",
                 }));
+                break;
+            case "stacks":
+                this.stacks = table;
                 break;
             case "calls":
                 this.calls = table;
@@ -369,6 +247,19 @@ export class Boot {
             .sort((a, b) => (a.place === b.place ? 0 : a.place - b.place))
             .map(({ at, text }) => ({ at, text }));
         return this.log;
+    }
+
+    /** True if a track has more than marks: spans, time on a CPU, or a part in the boot path. */
+    hasLane(track: number): boolean {
+        const [from, to] = this.spansOf(track);
+        return to > from || this.runningOf(track).length > 0 || this.onPath.has(track);
+    }
+
+    /** The tracks of the boot path: its owners, and those that waited for them. */
+    get onPath(): ReadonlySet<number> {
+        if (this.onPathOf?.stays !== this.stays)
+            this.onPathOf = { stays: this.stays, tracks: new Set(this.stays.flatMap(({ chain }) => chain.map(({ track }) => track))) };
+        return this.onPathOf.tracks;
     }
 
     /** The range of a track's spans: the first, and the one after the last. */
@@ -527,16 +418,20 @@ export class Boot {
 
     private readTracks(table: Table): Track[] {
         const numbers = column(table, "number");
-        return texts(table, "name").map((name, id) => {
-            const no = numbers.exact?.[id] ?? numbers.values[id] ?? 0;
-            const kind = TRACK_KINDS[number(table, "kind", id)] ?? "thread";
-            const shown = BigInt(no) > 0xffff_ffffn ? `0x${no.toString(16)}` : String(no);
+        const kinds = Array.from({ length: table.rows }, (_, id) => TRACK_KINDS[number(table, "kind", id)] ?? "thread");
+        const names = texts(table, "name");
+        const labels = labelsOf(
+            names,
+            kinds,
+            names.map((_, id) => BigInt(numbers.exact?.[id] ?? numbers.values[id] ?? 0)),
+        );
+        return names.map((name, id) => {
             const by = number(table, "by", id);
             return {
                 id,
                 name,
-                kind,
-                label: kind === "thread" && name !== shown ? `${name} [${shown}]` : name || "(no name)",
+                kind: kinds[id]!,
+                label: labels[id]!,
                 idle: number(table, "idle", id) !== 0,
                 created: number(table, "created", id),
                 by: by > 0 ? by - 1 : undefined,
@@ -602,56 +497,6 @@ export class Boot {
         // Tracks after the last one read begin at its end so far.
         const last = count > 0 ? track[count - 1]! : 0;
         this.firstSpan.fill(count, last + 1);
-    }
-}
-
-/** Keeps the longest of many spans, without sorting all. */
-class Longest {
-    count = 0;
-    private kept: number[] = [];
-    /** Shorter spans are no longer among the longest. */
-    private least = -1;
-
-    constructor(
-        private readonly length: (span: number) => number,
-        private readonly most: number,
-    ) {}
-
-    add(span: number): void {
-        this.count += 1;
-        if (this.length(span) <= this.least) return;
-        this.kept.push(span);
-        if (this.kept.length >= 2 * this.most + 100) this.cut();
-    }
-
-    private cut(): void {
-        this.kept.sort((a, b) => this.length(b) - this.length(a) || a - b);
-        this.kept.length = Math.min(this.kept.length, this.most);
-        if (this.kept.length === this.most) this.least = this.length(this.kept[this.most - 1] ?? 0);
-    }
-
-    all(): number[] {
-        this.cut();
-        return this.kept;
-    }
-}
-
-/** The part of a list for each track, computed once per list. */
-class ByTrack<T extends { readonly track: number }> {
-    private list: readonly T[] | undefined;
-    private parts = new Map<number, T[]>();
-
-    of(list: readonly T[], track: number): readonly T[] {
-        if (this.list !== list) {
-            this.list = list;
-            this.parts = new Map();
-            for (const one of list) {
-                const part = this.parts.get(one.track);
-                if (part) part.push(one);
-                else this.parts.set(one.track, [one]);
-            }
-        }
-        return this.parts.get(track) ?? [];
     }
 }
 

@@ -10,7 +10,7 @@ export interface Compared {
     readonly after: Whole | undefined;
     /** The increase of its time. */
     readonly change: Whole;
-    readonly what: "same" | "changed" | "appeared" | "vanished";
+    readonly what: "same" | "changed" | "appeared" | "vanished" | "not comparable";
 }
 
 function sum(a: Whole, b: Whole): Whole {
@@ -62,6 +62,9 @@ export function lost(
     if (before.has_initcalls !== after.has_initcalls) return { side: before.has_initcalls ? "after" : "before", what: "initcalls" };
     return undefined;
 }
+
+/** A row whose figures say nothing about a change. It keeps them, and has no change. */
+export const incomparable = (row: Compared): Compared => ({ ...row, change: 0, what: "not comparable" });
 
 /** True if both boots have a phase or a row. */
 export const isInBoth = (row: Compared): boolean => row.before !== undefined && row.after !== undefined;

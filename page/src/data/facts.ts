@@ -42,6 +42,24 @@ export interface Process {
     readonly end_ns: Int | null;
 }
 
+export interface SampledFunction {
+    readonly name: string;
+    readonly self_share: number;
+    readonly self_error: number;
+    readonly total_share: number;
+    readonly total_error: number;
+}
+
+/** The samples of one event. */
+export interface SampledEvent {
+    readonly name: string;
+    readonly samples: Int;
+    /** The number of samples of equal weight that would have the same error. */
+    readonly effective_samples: number;
+    readonly by_period: boolean;
+    readonly functions: readonly SampledFunction[];
+}
+
 export interface Summary {
     readonly outcome: string;
     readonly outcome_detail: string;
@@ -58,7 +76,7 @@ export interface Summary {
     readonly warnings: readonly string[];
     readonly silences: Silences | null;
     readonly watched: Watched | null;
-    readonly sampled: object | null;
+    readonly sampled: { readonly events: readonly SampledEvent[] } | null;
     readonly total_ns: Int;
     readonly end: { readonly evidence: string; readonly error_ns: Int; readonly track: string | null } | null;
     readonly explained: number;

@@ -1,7 +1,8 @@
-// The moments of a recording beside spans: silences of the console, values of a watched variable, samples. Each kind is a list in
-// order of time, which the chart draws as a lane.
+// The moments of a recording beside spans: silences of the console, values of a watched variable, samples, messages. Each kind is a
+// list in order of time, which the chart draws as a lane.
 import type { Boot } from "./boot";
 import type { Int } from "./facts";
+import { messageLanes } from "./messages";
 
 export interface Instant {
     /** Its place among all instants of the boot. */
@@ -17,7 +18,7 @@ export interface Instant {
 }
 
 export interface Instants {
-    readonly lanes: readonly { readonly name: string; readonly all: readonly Instant[] }[];
+    readonly lanes: readonly { readonly name: string; readonly isOfMessages: boolean; readonly all: readonly Instant[] }[];
     readonly all: readonly Instant[];
     /** The instants that the lanes leave out, and the reasons. */
     readonly notes: readonly string[];
@@ -94,12 +95,14 @@ export function instantsOf(boot: Boot): Instants {
     }
     if (sampled && boot.isWhole && boot.samples.length === 0)
         notes.push("Samples have a clock of their own, which nothing joins to the boot's: they have no place here.");
+    // Messages come last, so that the numbers of the other moments, and links to them, do not depend on messages.
+    const messages = messageLanes(boot, track => boot.hasLane(track));
     const all: Instant[] = [];
-    const lanes = [...lists].map(([name, drawn], lane) => {
+    const lanes = [...lists, ...messages.map(({ name, all }): [string, Drawn[]] => [name, [...all]])].map(([name, drawn], lane) => {
         drawn.sort((a, b) => a.from - b.from);
         const list = drawn.map((one, i): Instant => ({ ...one, index: all.length + i, lane }));
         for (const one of list) all.push(one);
-        return { name, all: list };
+        return { name, isOfMessages: lane >= lists.size, all: list };
     });
     return { lanes, all, notes };
 }

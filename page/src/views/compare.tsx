@@ -1,14 +1,14 @@
 // Two to eight boots side by side: phases on one axis, each row before and after, and stacks coloured by their change.
 import { useMemo, useRef, useState } from "preact/hooks";
-import { isDark, type Palette, phaseColour } from "../charts/colours";
-import { axis, FONT, fitting, ROW, type Scale, x } from "../charts/draw";
+import { isDark, type Palette } from "../charts/colours";
+import { ROW } from "../charts/draw";
 import { boxes, depthOf, type Flame, hit, paint } from "../charts/flame";
 import type { Boot } from "../data/boot";
-import { type Compared, changes, changesOfEarlier, isInBoth, lost as lostOf, phases, rows } from "../data/compare";
+import { type Compared, changes, changesOfEarlier, incomparable, isInBoth, lost as lostOf, phases, rows } from "../data/compare";
 import { ofPath } from "../data/merged";
-import type { Surface } from "../lib/save";
 import { counted, short, type Unit, type Whole } from "../lib/time";
 import { expression, type Store } from "../state";
+import { BootsOnOneAxis } from "./boots";
 import { besidePointer, Canvas, placeOf } from "./canvas";
 import { Choice } from "./choice";
 import { type Column, Table } from "./table";
@@ -34,8 +34,6 @@ const NAMES: Record<Unit, string> = {
 const clockOf = (unit: Unit): Unit => (unit === "instructions" ? "guest-time" : unit);
 /** The number of differences that are shown at first. */
 const FEW = 6;
-const BAR = 28;
-const GUTTER = 150;
 
 export function Compare({ store, palette }: { store: Store; palette: Palette }) {
     const { boots, state } = store;
@@ -46,10 +44,10 @@ export function Compare({ store, palette }: { store: Store; palette: Palette }) 
     const filter = expression(state.find);
     const every = useMemo(() => rows(tableOf(before, table), tableOf(after, table), "self_ns"), [before, after, table]);
     const lost = useMemo(() => lostOf(evidenceOf(before), evidenceOf(after)), [before, after]);
-    const all = useMemo(() => (lost ? [] : every), [lost, every]);
+    const all = useMemo(() => (lost ? every.map(incomparable) : every), [lost, every]);
     const shown = useMemo(() => (filter ? all.filter(row => filter.test(row.name)) : all), [all, filter?.source]);
     const everyPhase = useMemo(() => phases(before.summary, after.summary), [before, after]);
-    const byPhase = useMemo(() => (lost ? everyPhase.filter(isInBoth) : everyPhase), [lost, everyPhase]);
+    const byPhase = useMemo(() => everyPhase.map(row => (lost && !isInBoth(row) ? incomparable(row) : row)), [lost, everyPhase]);
     const noise = noiseOf(before, after);
     const columns = useMemo(() => columnsOf(after, noise), [after, noise]);
     if (clockOf(before.unit) !== clockOf(after.unit))
@@ -61,7 +59,7 @@ export function Compare({ store, palette }: { store: Store; palette: Palette }) 
     store.target = {
         rows: () => [
             ["what", "before_ns", "after_ns", "change_ns", "kind"],
-            ...shown.map(row => [row.name, row.before ?? "", row.after ?? "", row.change, row.what]),
+            ...shown.map(row => [row.name, row.before ?? "", row.after ?? "", isGrey(row) ? "" : row.change, row.what]),
         ],
     };
     const total = byPhase.reduce((sum, row) => sum + Number(row.change), 0);
@@ -86,11 +84,11 @@ export function Compare({ store, palette }: { store: Store; palette: Palette }) 
                     </select>
                 </label>
             </div>
-            <Bars boots={ready} palette={palette} align={state.compare.align} />
+            <BootsOnOneAxis boots={ready} compared={[before, after]} palette={palette} align={state.compare.align} />
             <HowRun before={before} after={after} />
             {lost ? (
                 <p class="note" id="lost">
-                    Not comparable: {lost.side} has no {lost.what} ({counted(everyPhase.length - byPhase.length, "phase")},{" "}
+                    Not comparable, and grey: {lost.side} has no {lost.what} ({counted(byPhase.filter(isGrey).length, "phase")},{" "}
                     {counted(every.length, "row")}).
                 </p>
             ) : null}
@@ -100,10 +98,11 @@ export function Compare({ store, palette }: { store: Store; palette: Palette }) 
                         label="Phases, before and after"
                         rows={byPhase}
                         columns={columns}
+                        isFaint={isGrey}
                         onPick={row => showPhase(store, longerIn(row, before, after), row.name)}
                     />
                     <output class="sum" data-ns={total}>
-                        {counted(byPhase.length, "phase")}, {signed(total, after)}
+                        {counted(byPhase.filter(row => !isGrey(row)).length, "phase")}, {signed(total, after)}
                         {noise > 0
                             ? `; the total may change by ${short(noise, after.unit)} by noise of clocks or memory layout, and rows that do are faint`
                             : ""}
@@ -126,6 +125,7 @@ export function Compare({ store, palette }: { store: Store; palette: Palette }) 
                                 label="Rows, before and after"
                                 rows={shown}
                                 columns={columns}
+                                isFaint={isGrey}
                                 key={table}
                                 onPick={row =>
                                     store.set({
@@ -139,7 +139,8 @@ export function Compare({ store, palette }: { store: Store; palette: Palette }) 
                             />
                             <output class="sum" data-ns={shown.reduce((sum, row) => sum + Number(row.change), 0)}>
                                 {counted(shown.length, "row")}:{" "}
-                                {["changed", "appeared", "vanished", "same"]
+                                {["changed", "appeared", "vanished", "same", "not comparable"]
+                                    .filter(what => what !== "not comparable" || lost)
                                     .map(
                                         what =>
                                             `${shown.filter(row => row.what === what).length} ${what}${what === "changed" && noise > 0 ? ` (${shown.filter(row => row.what === what && !isNoise(row, noise)).length} by more than noise)` : ""}`,
@@ -162,6 +163,9 @@ function showPhase(store: Store, boot: Boot, name: string): void {
     store.set({ view: "tracks", shown: store.boots.indexOf(boot), folded: new Set(), selection: { kind: "range", from, to } });
     store.zoomToSelected();
 }
+
+/** True for a row that rests on evidence which one of the boots lacks. */
+const isGrey = (row: Compared): boolean => row.what === "not comparable";
 
 const evidenceOf = (boot: Boot) => ({ is_traced: boot.facts?.is_traced ?? false, has_initcalls: boot.summary.initcalls.length > 0 });
 
@@ -283,7 +287,7 @@ function columnsOf(boot: Boot, noise: number): readonly Column<Compared>[] {
             key: row => Math.abs(Number(row.change)),
             show: row => (
                 <span class={tone(row)} data-ns={String(row.change)}>
-                    {row.what === "same" ? "" : signed(row.change, boot)}
+                    {row.what === "same" || isGrey(row) ? "" : signed(row.change, boot)}
                 </span>
             ),
             isNumber: true,
@@ -293,7 +297,7 @@ function columnsOf(boot: Boot, noise: number): readonly Column<Compared>[] {
             name: "kind",
             key: row => row.what,
             show: row => (row.what === "same" ? "" : isNoise(row, noise) ? "changed?" : row.what),
-            width: "7em",
+            width: "10em",
             isSpare: true,
         },
     ];
@@ -311,44 +315,6 @@ function Pick({ label, boots, is, pick }: { label: string; boots: readonly Boot[
                 ))}
             </select>
         </label>
-    );
-}
-
-function Bars({ boots, palette, align }: { boots: readonly Boot[]; palette: Palette; align: string }) {
-    // A phase's colour depends on its name, so it is the same in all boots.
-    const zero = (boot: Boot): number => Number(boot.summary.phases.find(phase => phase.name === align)?.start_ns ?? 0);
-    const from = Math.min(...boots.map(boot => boot.extent.from - zero(boot)));
-    const to = Math.max(...boots.map(boot => boot.extent.to - zero(boot)));
-    const height = boots.length * BAR + 20;
-    const draw = (on: Surface, width: number): void => {
-        const scale: Scale = { from, to, left: GUTTER, right: width };
-        on.fillStyle = palette.background;
-        on.fillRect(0, 0, width, height);
-        axis(scale, height, boots[0]!.unit, palette, on);
-        boots.forEach((boot, i) => {
-            const top = 20 + i * BAR;
-            on.font = FONT;
-            on.textBaseline = "middle";
-            on.fillStyle = palette.text;
-            on.fillText(fitting(boot.name, GUTTER - 6), 4, top + BAR / 2);
-            for (const phase of boot.summary.phases) {
-                const [left, right] = [x(scale, Number(phase.start_ns) - zero(boot)), x(scale, Number(phase.end_ns) - zero(boot))];
-                on.fillStyle = phaseColour(palette, phase.name);
-                on.fillRect(left, top + 2, Math.max(right - left - 0.7, 0.5), BAR - 5);
-                on.fillStyle = palette.onFill;
-                const text = fitting(phase.name, right - left);
-                if (text) on.fillText(text, left + 4, top + BAR / 2);
-            }
-        });
-    };
-    return (
-        <div class="bars" style={{ height: `${height}px` }}>
-            <Canvas
-                label={`Phases of ${boots.length} boots on one axis; the table below has their lengths`}
-                contentHeight={height}
-                draw={(on, width) => draw(on, width)}
-            />
-        </div>
     );
 }
 

@@ -1,19 +1,20 @@
 // Merged stacks: top-down, bottom-up, or one function between its callers and callees.
-import { useMemo, useRef, useState } from "preact/hooks";
-import { isDark, type Palette } from "../charts/colours";
-import { ROW } from "../charts/draw";
-import { boxes, depthOf, type Flame, hit, paint } from "../charts/flame";
+import { useMemo } from "preact/hooks";
+import type { Palette } from "../charts/colours";
 import { functions, ofCalls, ofPath, ofThreads, sandwich, type Tree, upsideDown } from "../data/merged";
-import { grouped, percent, short } from "../lib/time";
-import { expression, type MergedOf, type MergedWay, type Store } from "../state";
-import { besidePointer, Canvas, placeOf } from "./canvas";
+import { hasStacks } from "../data/stacks";
+import { grouped, short } from "../lib/time";
+import type { MergedOf, MergedWay, Store } from "../state";
 import { Choice } from "./choice";
+import { Graph } from "./graph";
+import { Samples } from "./samples";
 import { type Column, Table } from "./table";
 
 const OF: readonly [MergedOf, string][] = [
     ["path", "boot path"],
     ["threads", "all threads, with their waits"],
     ["calls", "every counted call"],
+    ["samples", "samples"],
 ];
 const WAYS: readonly [MergedWay, string][] = [
     ["down", "top-down"],
@@ -38,6 +39,24 @@ export function Merged({ store, palette }: { store: Store; palette: Palette }) {
     );
     const set = (change: Partial<typeof merged>): void => store.set({ merged: { ...store.state.merged, ...change } });
     if (!boot.isWhole) return <p class="note">Merged stacks are there when all is read.</p>;
+    const choices = OF.filter(
+        ([of]) =>
+            (of !== "calls" || (boot.calls?.rows ?? 0) > 0) &&
+            (of !== "path" || boot.stays.length > 0) &&
+            (of !== "samples" || hasStacks(boot)),
+    );
+    // A profile without times has samples alone.
+    if (hasStacks(boot) && (merged.of === "samples" || (boot.stays.length === 0 && boot.spans.count === 0)))
+        return (
+            <>
+                {boot.stays.length + boot.spans.count > 0 ? (
+                    <div class="tools">
+                        <Choice label="of" all={choices} is="samples" pick={of => set({ of })} />
+                    </div>
+                ) : null}
+                <Samples store={store} palette={palette} />
+            </>
+        );
 
     // The table of all threads has no waits, so a reader who compares the two needs their sum.
     const waits = merged.of === "threads" ? (rows.find(row => row.text === "wait")?.self ?? 0) : 0;
@@ -55,12 +74,7 @@ export function Merged({ store, palette }: { store: Store; palette: Palette }) {
     return (
         <div class="merged">
             <div class="tools">
-                <Choice
-                    label="of"
-                    all={OF.filter(([of]) => of !== "calls" || (boot.calls?.rows ?? 0) > 0)}
-                    is={merged.of}
-                    pick={of => set({ of })}
-                />
+                <Choice label="of" all={choices} is={merged.of} pick={of => set({ of })} />
                 <Choice label="as" all={WAYS} is={merged.way} pick={way => set({ way })} />
                 <label>
                     <input
@@ -129,55 +143,5 @@ export function Merged({ store, palette }: { store: Store; palette: Palette }) {
                 />
             </div>
         </div>
-    );
-}
-
-function Graph({ store, palette, tree, label }: { store: Store; palette: Palette; tree: Tree; label: string }) {
-    const [zoomed, setZoomed] = useState(0);
-    const [tip, setTip] = useState<{ node: number; x: number; y: number } | undefined>();
-    const size = useRef({ width: 800, height: 300, scroll: 0 });
-    const at = zoomed < tree.parent.length ? zoomed : 0;
-    const flame = (width: number, height: number, scroll: number): Flame => ({
-        tree,
-        zoomed: at,
-        width,
-        height,
-        scroll,
-        palette,
-        isDark: isDark(store.state.theme),
-        find: expression(store.state.find),
-    });
-    const now = (): Flame => flame(size.current.width, size.current.height, size.current.scroll);
-    const whole = tree.total[0]! || 1;
-    const height = depthOf(boxes(flame(size.current.width, 0, 0))) * ROW;
-    store.target = {
-        ...store.target,
-        draw: { width: size.current.width, height, on: surface => paint(flame(size.current.width, height, 0), surface) },
-    };
-    const text = (time: number): string => (store.state.merged.of === "calls" ? grouped(time) : short(time, store.boot.unit));
-    return (
-        <Canvas
-            label={`${label}. The table of functions beside it has the same figures.`}
-            contentHeight={height}
-            class="flame"
-            draw={(on, width, high, scroll) => {
-                size.current = { width, height: high, scroll };
-                paint(flame(width, high, scroll), on);
-            }}
-            onPointer={(kind, event, x, y) => {
-                if (kind === "leave") return setTip(undefined);
-                const node = hit(now(), x, y);
-                if (kind === "move") setTip(node === undefined ? undefined : { node, ...placeOf(event) });
-                if (kind === "up") setZoomed(node ?? 0);
-            }}
-        >
-            {tip && tip.node < tree.parent.length ? (
-                <div class="tip" role="tooltip" style={besidePointer(tip)}>
-                    <strong>{tree.texts[tree.key[tip.node]!]}</strong>
-                    <br />
-                    total {text(tree.total[tip.node]!)} ({percent(tree.total[tip.node]! / whole)}), self {text(tree.self[tip.node]!)}
-                </div>
-            ) : null}
-        </Canvas>
     );
 }

@@ -11,6 +11,7 @@ import { difference, FIRST_CALLS, ofRow, percent, short, type Whole, whole } fro
 import type { Store } from "../state";
 import { besidePointer, Canvas, placeOf } from "./canvas";
 import { Legend } from "./legend";
+import { Samples } from "./samples";
 import { foundLabels } from "./timeline";
 
 const PHASES = 26;
@@ -256,10 +257,16 @@ export function Overview({ store, palette }: { store: Store; palette: Palette })
                         ))}
                 </dl>
             </details>
-            <Legend store={store} palette={palette} />
-            <Flame store={store} palette={palette} />
+            {boot.stays.length === 0 && summary.sampled ? (
+                <Samples store={store} palette={palette} />
+            ) : (
+                <>
+                    <Legend store={store} palette={palette} />
+                    <Flame store={store} palette={palette} />
+                </>
+            )}
             <div class="columns">
-                <section>
+                <section hidden={summary.phases.length === 0}>
                     <h2>Phases</h2>
                     <table class="plain" id="phases">
                         <thead>
@@ -320,7 +327,7 @@ export function Overview({ store, palette }: { store: Store; palette: Palette })
                         </tfoot>
                     </table>
                 </section>
-                <section>
+                <section hidden={summary.where.length === 0}>
                     <h2>Where the boot path went</h2>
                     {first ? (
                         <p>

@@ -19,6 +19,8 @@ interface Props<T> {
     readonly columns: readonly Column<T>[];
     readonly onPick?: (row: T) => void;
     readonly isPicked?: (row: T) => boolean;
+    /** True for a row that is grey, because its figures say nothing here. */
+    readonly isFaint?: (row: T) => boolean;
     /** The column that it is sorted by at first; `undefined` keeps the given order. */
     readonly sortedBy?: number;
     /** The column whose cell picks a row; the first one by default. */
@@ -58,7 +60,7 @@ function rowAt(tops: Float64Array, at: number): number {
     return low;
 }
 
-export function Table<T>({ label, rows, columns: all, onPick, isPicked, sortedBy, inSight, pickedBy = 0, linesOf }: Props<T>) {
+export function Table<T>({ label, rows, columns: all, onPick, isPicked, isFaint, sortedBy, inSight, pickedBy = 0, linesOf }: Props<T>) {
     const [sort, setSort] = useState<{ column: number; isDown: boolean } | undefined>(
         sortedBy === undefined ? undefined : { column: sortedBy, isDown: true },
     );
@@ -152,7 +154,7 @@ export function Table<T>({ label, rows, columns: all, onPick, isPicked, sortedBy
                         <tr
                             key={first + i}
                             aria-rowindex={first + i + 2}
-                            class={isPicked?.(row) ? "picked" : ""}
+                            class={`${isPicked?.(row) ? "picked" : ""}${isFaint?.(row) ? " faint" : ""}`.trim()}
                             style={tops ? { height: `${topOf(first + i + 1) - topOf(first + i)}px` } : {}}
                         >
                             {columns.map((column, c) => {

@@ -194,9 +194,7 @@ export function Timeline({ store, palette, only }: { store: Store; palette: Pale
                     spans={boot.longestWithin(store.window.from, store.window.to, 500)}
                 />
             ) : null}
-            {state.tables && instants.length > 0 ? (
-                <InstantTable store={store} label="Silences, watched values and samples that are seen" instants={instants} />
-            ) : null}
+            {state.tables && instants.length > 0 ? <InstantTable store={store} label="Moments that are seen" instants={instants} /> : null}
         </>
     );
 }

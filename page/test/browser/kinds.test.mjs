@@ -114,7 +114,7 @@ test("tracks: silences and watched values are instants, to be picked, stepped al
         ]);
     assert.deepEqual(plain(shown), plain(wanted));
     await page.keyboard.press("t");
-    const table = page.getByRole("region", { name: "Silences, watched values and samples that are seen" });
+    const table = page.getByRole("region", { name: "Moments that are seen" });
     await table.getByRole("button", { name: "7", exact: true }).click();
     await settled(page);
     const first = show.watched.readings[0];

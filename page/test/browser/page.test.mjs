@@ -272,3 +272,17 @@ test("on a narrow screen what is selected is seen, and rows are as high as the t
     }
     page.check();
 });
+
+test("on paper the picture stands above the tables, and nothing lies over them", options, async () => {
+    const page = await open("#view=overview");
+    const shown = selector => page.$eval(selector, one => one.getClientRects().length > 0);
+    await page.emulateMedia({ media: "print" });
+    const [picture, tables] = await Promise.all(["#app", "#tables"].map(one => page.locator(one).boundingBox()));
+    assert.ok(picture.height > 50 && picture.y + picture.height <= tables.y + 1, "the picture is above the tables");
+    assert.ok(await shown("#app .pathflame canvas"));
+    assert.ok(!(await shown("#app header")) && !(await shown("#app .columns")), "the tables are on paper once");
+    await page.evaluate(() => (document.documentElement.dataset.theme = "dark"));
+    assert.ok(!(await shown("#app")), "no dark picture");
+    assert.ok(await shown("#tables"));
+    page.check();
+});

@@ -17,6 +17,7 @@
 //! marks    at name track
 //! unplaced has_later later name                    messages without a time; later: the time of the next message that has one
 //! samples  at cpu thread event function            if they have a place in the boot's time; cpu: 1 + it; function: the innermost
+//! stacks   event parent name weight                the samples' stacks, merged for each event; parent: 1 + its number
 //! calls    parent name kind calls self             every call by path; parent: 1 + its number
 //! console  stamped at text
 //!
@@ -37,6 +38,7 @@
 
 mod facts;
 mod model;
+mod stacks;
 
 use super::boot::{ConsoleLine, PageBoot};
 use super::for_a_browser::safe;
@@ -46,6 +48,7 @@ use analysis::StretchKind;
 use facts::facts;
 use model::model;
 use page_data::{Column, Table};
+use stacks::stacks;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
@@ -97,9 +100,10 @@ pub fn each_part(
     spans(boot, &mut names, &mut later)?;
     let (waits, marks, calls) = (waits(boot, &mut names), marks(boot, &mut names), calls(boot, &mut names));
     let (unplaced, samples) = (unplaced(boot, &mut names), samples(boot, &mut names));
+    let stacks = stacks(boot, &mut names);
     let model = if runs_again { model(boot, &mut names) } else { Vec::new() };
     names.further(boot, &mut later)?;
-    for table in [waits, marks, unplaced, samples, calls].into_iter().chain(model) {
+    for table in [waits, marks, unplaced, samples, stacks, calls].into_iter().chain(model) {
         later(&table)?;
     }
     lines(console, &mut later)?;
