@@ -3,10 +3,10 @@
 mod forecast;
 mod resumed;
 
-use crate::benches::JOURNAL;
+use crate::benches::{JOURNAL, recording_of};
 use crate::boot_view::BootView;
 use crate::files::write_file;
-use crate::measure::{Booter, recording_of};
+use crate::measure::Booter;
 use crate::{Notes, PlannedVariant, Watcher};
 use anyhow::{Context, bail};
 use benchmark::{Ask, Axis, Boot, Booted, Document, Head, Host, InputFile, Journal, Plan, Stop, Variant};

@@ -2,6 +2,7 @@
 //! evaluates the figures.
 
 use crate::Watcher;
+use crate::benches::recording_of;
 use crate::boot_view::BootView;
 use crate::{PlannedVariant, opened_boot};
 use anyhow::{Context, bail};
@@ -118,11 +119,6 @@ impl<'a> Booter<'a> {
     fn recording(&self, number: u32) -> PathBuf {
         recording_of(self.folder, number)
     }
-}
-
-/// The path of a boot's recording in the folder of all recordings.
-pub fn recording_of(folder: &Path, number: u32) -> PathBuf {
-    folder.join(format!("{number:04}"))
 }
 
 impl Boots for Booter<'_> {

@@ -207,7 +207,7 @@ fn conclude(args: &Args, document: &Document, output: &Output) -> anyhow::Result
         write_file(path, args.force, |out| report::bench_csv(document, out))?;
     }
     if let Some(path) = &args.html {
-        write_file(path, args.force, |out| report::bench_page(document, out))?;
+        write_file(path, args.force, |out| report::bench_page(document, &[], out))?;
     }
     if let Some(path) = &args.export_markdown {
         write_file(path, args.force, |out| out.write_all(report::bench_markdown(document).as_bytes()))?;

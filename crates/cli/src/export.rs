@@ -205,7 +205,7 @@ fn of_a_bench(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let document = args.view.boot_view().of_bench(benches::read_noting_damage(&args.recording, output)?)?;
     write(args, output, |out| match name {
         "csv" => report::bench_csv(&document, out),
-        "html" => report::bench_page(&document, out),
+        "html" => report::bench_page(&document, &[], out),
         "markdown" => out.write_all(report::bench_markdown(&document).as_bytes()),
         _ => writeln!(out, "{}", report::json(&document, true)?),
     })?;

@@ -61,8 +61,12 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
             bail!("{} is a bench, and a page has one bench or up to eight recordings: name it alone", bench.display())
         }
         Some(bench) => {
-            let document = args.view.boot_view().of_bench(benches::read_noting_damage(bench, output)?)?;
-            write_file(&path, args.force, |out| report::bench_page(&document, out))?
+            let view = args.view.boot_view();
+            let document = view.of_bench(benches::read_noting_damage(bench, output)?)?;
+            let medians = benches::median_recordings(bench, &document);
+            with_boots(&medians, &open_all(&medians, &view)?, output, |boots| {
+                write_file(&path, args.force, |out| report::bench_page(&document, boots, out))
+            })?
         }
         None => of_boots(args, &path, output)?,
     };

@@ -66,7 +66,7 @@ fn main() -> std::io::Result<()> {
         report::page(&[one, other], report::Asks::Itself, &mut BufWriter::new(File::create(folder.join("two.html"))?))?;
         std::fs::write(folder.join("show-slower.json"), Summary::of(&slower).to_json())?;
         let bench = bench();
-        report::bench_page(&bench, &mut BufWriter::new(File::create(folder.join("bench.html"))?))?;
+        report::bench_page(&bench, &[], &mut BufWriter::new(File::create(folder.join("bench.html"))?))?;
         std::fs::write(folder.join("bench.json"), serde_json::to_string(&bench)?)?;
         let lake = lake().to_string();
         std::fs::write(folder.join("lake.json"), &lake)?;

@@ -5,8 +5,8 @@
 
 use super::tables::{time, unit};
 use super::{plot, scaling};
-use crate::Layout;
 use crate::html::{Asks, begin, esc, nonce};
+use crate::{Layout, PageBoot};
 use benchmark::{Document, RowScaling};
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -15,11 +15,11 @@ use timeline::Unit;
 /// The most rows per slice whose growth is drawn.
 const MAX_DRAWN: usize = 12;
 
-/// Writes the page.
+/// Writes the page. It shows the boot paths of `medians`, each the median boot of a variant.
 ///
 /// # Errors
 /// If `out` cannot be written.
-pub fn bench_page(document: &Document, out: &mut dyn Write) -> io::Result<()> {
+pub fn bench_page(document: &Document, medians: &[PageBoot], out: &mut dyn Write) -> io::Result<()> {
     let kernel = document.head.variants.first().map_or("", |v| v.booted.kernel.as_str());
     let title = if kernel.is_empty() { "Bench".to_owned() } else { format!("Bench of {kernel}") };
     let nonce = nonce();
@@ -41,7 +41,7 @@ pub fn bench_page(document: &Document, out: &mut dyn Write) -> io::Result<()> {
         esc(&document.head.tool_version)
     )?;
     writeln!(out, "</main>\n</div>")?;
-    crate::page::write_bench(document, &nonce, out)?;
+    crate::page::write_bench(document, medians, &nonce, out)?;
     writeln!(out, "</body>\n</html>")
 }
 

@@ -54,12 +54,12 @@ pub fn write(boots: &[PageBoot], nonce: &str, runs_again: bool, out: &mut dyn Wr
     Ok(())
 }
 
-/// Writes the application with a bench as its data.
+/// Writes the application with a bench as its data, and with the boots that are the median of a variant.
 ///
 /// # Errors
 /// If `out` cannot be written.
-pub fn write_bench(document: &Document, nonce: &str, out: &mut dyn Write) -> io::Result<()> {
-    written(nonce, out, |part| bench::each_part(document, part))
+pub fn write_bench(document: &Document, medians: &[PageBoot], nonce: &str, out: &mut dyn Write) -> io::Result<()> {
+    written(nonce, out, |part| bench::each_part(document, medians, part))
 }
 
 /// Writes the application with a lake as its data.

@@ -180,7 +180,7 @@ fn an_interval_is_printed_if_there_is_one() {
     let cells: Vec<String> = row(&bench_markdown(&few));
     assert_eq!((cells[8].as_str(), cells[9].as_str()), ("1.2000", ""), "{cells:?}");
     let mut page = Vec::new();
-    bench_page(&few, &mut page).unwrap();
+    bench_page(&few, &[], &mut page).unwrap();
     assert!(!text.contains("95 %") && !tables(&page).contains("95 %"), "{text}");
 }
 
@@ -236,7 +236,7 @@ fn hostile_names_harm_no_reader() {
     assert_eq!(csv.lines().count(), 7, "{csv}");
     assert!(csv.lines().nth(1).unwrap().starts_with("0,0,a,0,0,reached,5000000,104857600,,,,"), "{csv}");
     let mut page = Vec::new();
-    bench_page(&found, &mut page).unwrap();
+    bench_page(&found, &[], &mut page).unwrap();
     let shown = tables(&page);
     assert!(!shown.contains("<script") && !shown.contains("<img") && shown.contains("<circle"));
     // The application's data also has the name, made harmless.

@@ -107,6 +107,12 @@ fn a_delay_in_the_hosts_time_is_found_in_its_phase_and_files_say_so() {
     assert!(std::fs::read_to_string(&markdown).unwrap().contains("| `append=delay.vm_mem=1500` | 6 of 6 |"));
     let shown = run(bootscope("show").arg("--json").arg(into.join("boots/0013"))).exits(0).json();
     assert_eq!(shown["total_ns"], journal(&into)[14]["total_ns"], "a kept recording says what the journal says");
+    // Its page has the boot path of the median boot of each variant.
+    let page = scratch.path("b.html");
+    run(bootscope("report").arg(&into).arg("-o").arg(&page)).exits(0);
+    let parts = report::page::read(&std::fs::read_to_string(&page).unwrap()).unwrap();
+    let count = |name: &str| parts.iter().filter(|part| part.name == name).count();
+    assert_eq!(["bench", "stays", "end"].map(count), [1, 2, 2]);
     // Nothing is replaced without --force.
     run(&mut bench(&lab, &into, &flags)).refuses(&["is there already", "--force"]);
 }
