@@ -54,10 +54,11 @@ export function messageLanes(boot: Boot, isShown: (track: number) => boolean): M
         if (gaps.all.length > 0) lanes.push(gaps);
     }
     const units = others.filter(({ track }) => UNIT.test(boot.track(track)?.name ?? ""));
+    const ofUnits = new Set(units);
     add("units that became active", units);
     add(
         "other moments",
-        others.filter(mark => !units.includes(mark)),
+        others.filter(mark => !ofUnits.has(mark)),
     );
     for (const [track, marks] of ofTrack) {
         const name = boot.track(track)?.label ?? "";

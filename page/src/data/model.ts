@@ -79,12 +79,12 @@ const [MADE_UP, ADDRESSES] = [1n << 32n, 1n << 63n];
 
 /** The names of tracks, each different: with the thread's number, or its place among tracks of its kind and name. */
 export function labelsOf(names: readonly string[], kinds: readonly TrackKind[], numbers: readonly bigint[]): string[] {
-    const alike = new Map<string, number[]>();
-    names.forEach((name, id) => {
+    const alike = new Map<string, number>();
+    const places = names.map((name, id) => {
         const key = `${kinds[id]} ${name}`;
-        const list = alike.get(key);
-        if (list) list.push(id);
-        else alike.set(key, [id]);
+        const place = (alike.get(key) ?? 0) + 1;
+        alike.set(key, place);
+        return place;
     });
     return names.map((name, id) => {
         const same = alike.get(`${kinds[id]} ${name}`)!;
@@ -93,6 +93,6 @@ export function labelsOf(names: readonly string[], kinds: readonly TrackKind[], 
             const shown = numbers[id]! >= MADE_UP ? `0x${numbers[id]!.toString(16)}` : String(numbers[id]);
             return name === shown ? name : `${name} [${shown}]`;
         }
-        return same.length > 1 ? `${name || "(no name)"} (${same.indexOf(id) + 1} of ${same.length})` : name || "(no name)";
+        return same > 1 ? `${name || "(no name)"} (${places[id]} of ${same})` : name || "(no name)";
     });
 }
