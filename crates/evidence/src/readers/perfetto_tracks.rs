@@ -137,7 +137,7 @@ fn place_event(
 impl Open {
     fn cover(&mut self, from: Ns, to: Ns) {
         let from = self.end.map_or(from, |end| end.max(from));
-        self.covered = self.covered + (to - from).max(Ns::ZERO);
+        self.covered += (to - from).max(Ns::ZERO);
         self.end = self.end.max(Some(to));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::imports::{imported, imported_texts, phase_rows};
 use analysis::{Groups, boot_path, phases, tables, total};
-use timeline::{EndEvidence, Ns, Phase, Timeline};
+use timeline::{EndEvidence, Ns, Timeline};
 
 /// The longest row of the boot path, and its time in µs. Stretches that no evidence covers are left out.
 fn longest_row(timeline: &Timeline) -> (String, i64) {
@@ -170,7 +170,7 @@ fn a_counter_that_jumps_from_zero_has_a_row() {
     assert_eq!(found[0], ("after “Calibrating delay loop...”".to_owned(), 2_600));
 }
 
-/// Who is logged in waits for nothing, so the rest of the log is no boot.
+/// After a login, the machine waits for its user: the rest of the log is no boot.
 #[test]
 fn a_boot_is_over_when_a_user_logs_in() {
     let text = "\
@@ -183,20 +183,6 @@ fn a_boot_is_over_when_a_user_logs_in() {
 [   60.900000] iwlwifi 0000:03:00.0: L1 Enabled; Disabling L0S\n";
     let timeline = imported_texts(&[("dmesg", text)]);
     assert_eq!(timeline.end.unwrap().at.0 / 1_000_000, 6_200);
-}
-
-/// A kernel goes on to process 1 at once, so a program that speaks late does not make its start uncertain.
-#[test]
-fn the_start_of_process_1_is_as_exact_as_the_line_behind_the_freed_memory() {
-    let text = "\
-[    0.000000] Linux version 2.6.32 (x@y) #1\n\
-[    4.570001] Freeing unused kernel memory: 392k freed\n\
-[    4.623542] Console: switching to colour frame buffer device 80x30\n\
-[   26.700000] udevd[300]: starting version 182\n\
-[   27.000000] EXT3-fs: mounted filesystem with ordered data mode.\n";
-    let timeline = imported_texts(&[("dmesg", text)]);
-    let process_1 = timeline.boundaries.iter().find(|boundary| boundary.phase == Phase::Process1).unwrap();
-    assert_eq!((process_1.at.0, process_1.error.0), (4_623_542_000, 53_541_000));
 }
 
 #[test]

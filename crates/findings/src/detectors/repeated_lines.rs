@@ -92,7 +92,7 @@ mod tests {
     use super::*;
     use crate::seen::testing::{Log, ms};
 
-    /// A driver that probes so often, with two lines each time, and what comes after.
+    /// A driver that probes this number of times, with two lines each time, and what comes after.
     fn boot(times: usize, texts: impl Fn(usize) -> String) -> Log {
         let mut log = Log::linux();
         for number in 0..times {

@@ -107,7 +107,7 @@ mod tests {
         let mut bytes = base.to_le_bytes().to_vec();
         bytes.extend(192_u16.to_le_bytes());
         bytes.extend(mhz.to_le_bytes());
-        bytes.extend((entries.len() as u32).to_le_bytes());
+        bytes.extend(u32::try_from(entries.len()).unwrap().to_le_bytes());
         entries.iter().for_each(|(id, ticks)| {
             bytes.extend(id.to_le_bytes());
             bytes.extend(ticks.to_le_bytes());

@@ -182,6 +182,7 @@ fn program_ran(places: &Places<'_>, from: u32, boot: &mut Placing<'_>) {
     };
     let first = [program, follows()].into_iter().flatten().min_by_key(|line| line.number);
     let Some((line, at)) = first.and_then(|line| Some((line, places.of_boundary(line)?))) else { return };
+    let until = program.and_then(|line| places.of_boundary(line)).map_or(Ns::ZERO, |sure| sure - at);
     // Without the kernel's last words, the line before is what it cannot have begun before.
     let before = freed.or_else(|| placed().take_while(|other| other.number < line.number).last());
     let since = before.filter(|before| freed.is_some() || before.host_stamp.is_some());
@@ -194,7 +195,7 @@ fn program_ran(places: &Places<'_>, from: u32, boot: &mut Placing<'_>) {
         Some(_) => format!("kernel log: “{text}”"),
         None => format!("kernel log: the first line after the kernel's own beginning is freed: “{text}”"),
     };
-    let error = places.error(line, boot).max(since);
+    let error = places.error(line, boot).max(since).max(until);
     boot.timeline.boundary(Phase::Process1, at, error, &shown);
     boot.is_start_of_process_1_unknown = true;
     boot.process_1_from(at);
