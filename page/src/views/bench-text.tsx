@@ -1,4 +1,4 @@
-// What the views of a bench share: its unit, the filter, and figures and intervals as text.
+// Shared by the views of a bench: its unit, the filter, and figures and intervals as text.
 import { text } from "../charts/bench";
 import { type Bench, type Interval, isInterval } from "../data/bench";
 import type { Unit } from "../lib/time";
